@@ -1,0 +1,107 @@
+//! Says what differs between the base tree and what an agent left.
+//!
+//! These are facts, made by the host from bytes on disk; the diff gate judges them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::object::{Mode, Oid};
+use crate::path::RawPath;
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// What kind of entry it is.
+    pub mode: Mode,
+    /// Its content.
+    pub oid: Oid,
+}
+
+/// One path that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Where.
+    pub path: RawPath,
+    /// What the base tree has there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Side>,
+    /// What the agent left there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Side>,
+    /// Whether the content before or after is not text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub binary: bool,
+    /// Where the content came from, when it was moved or copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Where a symbolic link that is new here leads, as written in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<RawPath>,
+}
+
+/// Where the content of a path came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The path in the base tree.
+    pub path: RawPath,
+    /// Whether that path is still there.
+    pub how: Movement,
+}
+
+/// How content came to another path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Movement {
+    /// The source is gone.
+    Rename,
+    /// The source is still there.
+    Copy,
+}
+
+/// Something on disk that a tree cannot hold faithfully.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Where.
+    pub path: RawPath,
+    /// What.
+    pub kind: FindingKind,
+    /// The particulars, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// What a tree cannot hold faithfully.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// A repository inside the repository.
+    NestedRepository,
+    /// A fifo, socket or device.
+    SpecialFile,
+    /// A file or directory that cannot be read.
+    Unreadable,
+    /// A name that is not UTF-8, or holds a control character or a backslash.
+    BadName,
+    /// Two names that are one where case does not count.
+    CaseTwin,
+    /// Two captured paths that are one file.
+    HardLink,
+    /// A set-uid or set-gid bit.
+    SetId,
+    /// A file over the size limit.
+    TooLarge,
+    /// Directories nested over the depth limit.
+    TooDeep,
+    /// More entries than the limit.
+    TooMany,
+    /// Bytes made to collide under SHA-1.
+    Collision,
+}
+
+/// Paths the ignore rules of the base commit leave out: build output, counted and not captured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ignored {
+    /// How many files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}

@@ -1,0 +1,185 @@
+//! Lists every rule that can decide something, once.
+//!
+//! A code has a stable name, the exit status of a command that ends with it, and a page in
+//! `docs/codes/` that says what it means, shows an example and tells what to do. A code without a
+//! page does not compile.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Exit;
+
+macro_rules! catalogue {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal => $exit:ident,)+) => {
+        /// The rule that decided; see `provost explain`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Code {
+            /// Every code, in the order of the catalogue.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The stable name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The exit status of a command that ends with this code.
+            pub fn exit(self) -> Exit {
+                match self { $(Self::$variant => Exit::$exit,)+ }
+            }
+
+            /// The page behind the code, in Markdown.
+            pub fn page(self) -> &'static str {
+                match self {
+                    $(Self::$variant => include_str!(concat!(
+                        env!("CARGO_MANIFEST_DIR"), "/../../docs/codes/", $name, ".md"
+                    )),)+
+                }
+            }
+        }
+    };
+}
+
+catalogue! {
+    /// Every rule was checked and held.
+    Ok = "OK" => Yes,
+
+    // Requests.
+    /// The command line is wrong.
+    UsageError = "USAGE_ERROR" => Usage,
+    /// A file that was named cannot be read.
+    InputUnreadable = "INPUT_UNREADABLE" => Usage,
+    /// A file that was named is larger than we read.
+    InputTooLarge = "INPUT_TOO_LARGE" => Usage,
+    /// A payload is not what its format asks for.
+    InputInvalid = "INPUT_INVALID" => Usage,
+    /// The directory is not inside a git repository.
+    NotARepository = "NOT_A_REPOSITORY" => Usage,
+    /// Something named on the command line does not exist.
+    NotFound = "NOT_FOUND" => Usage,
+
+    // Contract and scope.
+    /// An entry of the scope cannot be used.
+    ScopeInvalid = "SCOPE_INVALID" => No,
+    /// The contract breaks a rule.
+    ContractInvalid = "CONTRACT_INVALID" => No,
+    /// An acceptance command is not allowed.
+    CommandRefused = "COMMAND_REFUSED" => No,
+
+    // The diff gate.
+    /// The change goes beyond what the contract permits.
+    DiffRefused = "DIFF_REFUSED" => No,
+    /// The agent left nothing that could land.
+    EmptyDiff = "EMPTY_DIFF" => No,
+
+    // The agent.
+    /// The agent ended with a failure.
+    AgentFailed = "AGENT_FAILED" => No,
+    /// The agent did not end in time.
+    AgentTimeout = "AGENT_TIMEOUT" => No,
+    /// The agent wrote more output than its limit.
+    AgentOutputLimit = "AGENT_OUTPUT_LIMIT" => No,
+    /// The agent was lost with its driver, too often to try again.
+    AgentLost = "AGENT_LOST" => No,
+    /// The agent's structured result does not fit its schema.
+    OutputInvalid = "OUTPUT_INVALID" => No,
+    /// Somebody cancelled the run.
+    Cancelled = "CANCELLED" => No,
+
+    // Acceptance.
+    /// An acceptance command failed.
+    AcceptanceFailed = "ACCEPTANCE_FAILED" => No,
+    /// An acceptance command did not end in time.
+    AcceptanceTimeout = "ACCEPTANCE_TIMEOUT" => No,
+    /// The acceptance commands changed the tree they judged.
+    TreeChanged = "TREE_CHANGED" => No,
+
+    // Others are at work.
+    /// Another run holds a part of the scope.
+    LeaseHeld = "LEASE_HELD" => NotNow,
+    /// The lease ran out or was taken while the run went on.
+    LeaseLost = "LEASE_LOST" => NotNow,
+    /// Another process drives this run.
+    RunBusy = "RUN_BUSY" => NotNow,
+    /// The run has not ended yet.
+    RunUnfinished = "RUN_UNFINISHED" => NotNow,
+
+    // The environment.
+    /// The box tier the contract asks for is not to be had here.
+    BoxUnavailable = "BOX_UNAVAILABLE" => Lacking,
+    /// The box did not hold in its self-test.
+    BoxLeaks = "BOX_LEAKS" => Lacking,
+    /// git is missing or too old.
+    GitMissing = "GIT_MISSING" => Lacking,
+    /// git refused something it should have done.
+    GitFailed = "GIT_FAILED" => Lacking,
+    /// The machine refused a file or a process.
+    HostFailed = "HOST_FAILED" => Lacking,
+    /// The registry or a ledger cannot be read or written.
+    StoreFailed = "STORE_FAILED" => Lacking,
+
+    // Landing.
+    /// The run was not accepted, so there is nothing to land.
+    NotAccepted = "NOT_ACCEPTED" => No,
+    /// The target moved and the merge has a conflict.
+    LandConflict = "LAND_CONFLICT" => No,
+    /// The checkout of the target is not clean.
+    CheckoutDirty = "CHECKOUT_DIRTY" => No,
+    /// The target moved while we landed.
+    TargetMoved = "TARGET_MOVED" => NotNow,
+
+    // Evidence.
+    /// A byte of the evidence differs.
+    EvidenceAltered = "EVIDENCE_ALTERED" => Untrusted,
+    /// A piece of the evidence is missing.
+    EvidenceIncomplete = "EVIDENCE_INCOMPLETE" => Untrusted,
+    /// The evidence carries no valid signature.
+    SignatureInvalid = "SIGNATURE_INVALID" => Untrusted,
+    /// The evidence is signed by a key nobody trusts here.
+    KeyUnknown = "KEY_UNKNOWN" => No,
+
+    /// A bug of ours.
+    Bug = "BUG" => Bug,
+}
+
+impl Code {
+    /// Finds a code by its name, in any case.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|code| code.name().eq_ignore_ascii_case(name))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_says_what_and_what_to_do() {
+        for code in Code::ALL {
+            let page = code.page();
+            assert!(page.starts_with(&format!("# {code}\n")), "{code}: heading");
+            for part in ["\n## Example\n", "\n## What to do\n"] {
+                assert!(page.contains(part), "{code}: no {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        assert_eq!(Code::parse("diff_refused"), Some(Code::DiffRefused));
+        assert_eq!(Code::parse("nothing"), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! Decides which paths a contract covers.
+//!
+//! A path entry covers itself and everything below it, on component boundaries; there are no
+//! wildcards. `./a`, `a//b` and `a/` are other spellings of one entry and are normalised first.
+//! Everything else that could be read in two ways is refused with its reason.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::code::Code;
+use crate::path::{LONGEST, PathError, RawPath, RepoPath};
+use crate::protect;
+use crate::verdict::Verdict;
+
+/// The paths of a contract: sorted, without entries that another one covers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scope(Vec<RepoPath>);
+
+/// Why an entry cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// Nothing, or only blanks.
+    #[error("is empty")]
+    Empty,
+    /// A blank at either end, which an editor may add or drop.
+    #[error("begins or ends with a blank")]
+    BlankEdged,
+    /// `*`, `?` or `[`.
+    #[error("holds a wildcard (`*`, `?` or `[`); name the file or its directory")]
+    Wildcard,
+    /// `.` or `./`, the whole repository.
+    #[error("is the whole repository; name what may be written")]
+    Root,
+    /// It leads into a control directory.
+    #[error("lies in a control directory ({0}) that nobody may write under a contract")]
+    Control(&'static str),
+    /// It is no path inside the repository.
+    #[error(transparent)]
+    Path(PathError),
+}
+
+/// An entry that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The entry as it was written.
+    pub entry: String,
+    /// What is wrong with it.
+    pub why: EntryError,
+}
+
+/// Reads one entry.
+pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
+    if entry.chars().all(char::is_whitespace) {
+        return Err(EntryError::Empty);
+    }
+    if entry.len() > LONGEST {
+        return Err(EntryError::Path(PathError::TooLong));
+    }
+    if entry.starts_with(char::is_whitespace) || entry.ends_with(char::is_whitespace) {
+        return Err(EntryError::BlankEdged);
+    }
+    if entry.contains(['*', '?', '[']) {
+        return Err(EntryError::Wildcard);
+    }
+    if entry.starts_with('/') {
+        return Err(EntryError::Path(PathError::Absolute));
+    }
+    let parts: Vec<&str> = entry
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
+    if parts.is_empty() {
+        return Err(EntryError::Root);
+    }
+    let path = RepoPath::try_from(parts.join("/")).map_err(EntryError::Path)?;
+    match protect::control_directory(&path) {
+        Some(directory) => Err(EntryError::Control(directory)),
+        None => Ok(path),
+    }
+}
+
+impl Scope {
+    /// Reads all entries; one bad entry refuses the whole list, and all bad ones are named.
+    pub fn parse<S: AsRef<str>>(entries: &[S]) -> Result<Self, Vec<Refusal>> {
+        let mut paths = Vec::new();
+        let mut refusals = Vec::new();
+        for entry in entries {
+            match parse_entry(entry.as_ref()) {
+                Ok(path) => paths.push(path),
+                Err(why) => refusals.push(Refusal {
+                    entry: entry.as_ref().to_owned(),
+                    why,
+                }),
+            }
+        }
+        if refusals.is_empty() {
+            Ok(Self::of(paths))
+        } else {
+            Err(refusals)
+        }
+    }
+
+    /// The scope of these paths.
+    pub fn of(mut paths: Vec<RepoPath>) -> Self {
+        // By components, so that everything below a path follows it at once.
+        paths.sort_by(|a, b| a.parts().cmp(b.parts()));
+        paths.dedup_by(|later, earlier| later.is_within(earlier));
+        Self(paths)
+    }
+
+    /// The entries, sorted.
+    pub fn entries(&self) -> &[RepoPath] {
+        &self.0
+    }
+
+    /// Whether nothing is in scope.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `path` is an entry or lies below one.
+    pub fn covers(&self, path: &RepoPath) -> bool {
+        self.0.iter().any(|entry| path.is_within(entry))
+    }
+
+    /// Whether `path` is covered; a path that is not text never is.
+    pub fn covers_raw(&self, path: &RawPath) -> bool {
+        RepoPath::try_from(path).is_ok_and(|path| self.covers(&path))
+    }
+
+    /// Whether the two scopes share a path.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let meets = |a: &RepoPath, b: &RepoPath| a.is_within(b) || b.is_within(a);
+        self.0
+            .iter()
+            .any(|mine| other.0.iter().any(|theirs| meets(mine, theirs)))
+    }
+}
+
+/// Judges a list of entries as a contract would have them.
+pub fn judge<S: AsRef<str>>(entries: &[S]) -> Verdict {
+    if entries.is_empty() {
+        return refused(
+            "the scope is empty: name at least one path that may be written",
+            &[],
+        );
+    }
+    match Scope::parse(entries) {
+        Ok(scope) => {
+            Verdict::allow("every entry can be used").with(json!({ "entries": scope.entries() }))
+        }
+        Err(refusals) => {
+            let first = &refusals[0];
+            let reason = match refusals.len() {
+                1 => format!("`{}` {}", first.entry.escape_debug(), first.why),
+                count => format!(
+                    "{count} entries cannot be used; `{}` {}",
+                    first.entry.escape_debug(),
+                    first.why
+                ),
+            };
+            refused(&reason, &refusals)
+        }
+    }
+}
+
+fn refused(reason: &str, refusals: &[Refusal]) -> Verdict {
+    let row = |refusal: &Refusal| -> Value {
+        json!({ "entry": refusal.entry, "problem": refusal.why.to_string() })
+    };
+    Verdict::deny(Code::ScopeInvalid, reason).with(json!({
+        "reasons": ["invalid_allowed_paths"],
+        "violations": refusals.iter().map(|refusal| &refusal.entry).collect::<Vec<_>>(),
+        "entries": refusals.iter().map(row).collect::<Vec<_>>(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn entries_that_could_be_read_in_two_ways_are_refused() {
+        let cases = [
+            ("", EntryError::Empty),
+            ("   ", EntryError::Empty),
+            (" app", EntryError::BlankEdged),
+            ("app\t", EntryError::BlankEdged),
+            ("**", EntryError::Wildcard),
+            ("app/*.txt", EntryError::Wildcard),
+            ("app/?.txt", EntryError::Wildcard),
+            ("app/[ab]", EntryError::Wildcard),
+            (".", EntryError::Root),
+            ("./", EntryError::Root),
+            ("/", EntryError::Path(PathError::Absolute)),
+            ("/etc", EntryError::Path(PathError::Absolute)),
+            ("..", EntryError::Path(PathError::Climbs)),
+            ("app/../other", EntryError::Path(PathError::Climbs)),
+            ("app\0b", EntryError::Path(PathError::BadCharacter)),
+            ("a\\b", EntryError::Path(PathError::BadCharacter)),
+            (".git/hooks", EntryError::Control(".git")),
+            (".GIT", EntryError::Control(".git")),
+            (".provost/runs", EntryError::Control(".provost")),
+            ("vendor/.git/config", EntryError::Control(".git")),
+            (
+                ".runtime-cache/cortexpilot",
+                EntryError::Control(".runtime-cache"),
+            ),
+        ];
+        for (entry, want) in cases {
+            assert_eq!(parse_entry(entry), Err(want), "{entry:?}");
+        }
+        let long = "a/".repeat(LONGEST);
+        assert_eq!(
+            parse_entry(&long),
+            Err(EntryError::Path(PathError::TooLong))
+        );
+    }
+
+    #[test]
+    fn spellings_of_one_entry_are_one_entry() {
+        for entry in ["app/sub", "./app/sub", "app//sub", "app/sub/", "app/./sub"] {
+            assert_eq!(parse_entry(entry).unwrap().as_str(), "app/sub", "{entry}");
+        }
+    }
+
+    #[test]
+    fn an_empty_scope_is_refused() {
+        assert!(!judge::<&str>(&[]).allow);
+        assert!(!judge(&["app", "**"]).allow);
+        assert!(judge(&["app", "docs/a b.md", "café"]).allow);
+    }
+
+    #[test]
+    fn covered_entries_are_dropped() {
+        let scope = Scope::parse(&["app/sub", "app-2", "app", "app/x"]).unwrap();
+        let entries: Vec<_> = scope.entries().iter().map(RepoPath::as_str).collect();
+        assert_eq!(entries, ["app", "app-2"]);
+    }
+
+    fn part() -> impl Strategy<Value = String> {
+        "[a-zA-Zé_. -]{1,6}".prop_filter("usable", |part| parse_entry(part).is_ok())
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_never_matches_a_sibling(parts in prop::collection::vec(part(), 1..4), tail in "[a-z_.-]{1,4}") {
+            let entry = parts.join("/");
+            let scope = Scope::parse(&[&entry]).unwrap();
+            prop_assume!(RepoPath::try_from(format!("{entry}{tail}")).is_ok());
+            let sibling = RepoPath::try_from(format!("{entry}{tail}")).unwrap();
+            let below = RepoPath::try_from(format!("{entry}/x{tail}")).unwrap();
+            prop_assert!(!scope.covers(&sibling));
+            prop_assert!(scope.covers(&below));
+        }
+
+        #[test]
+        fn normalisation_is_idempotent(entry in ".{0,24}") {
+            if let Ok(path) = parse_entry(&entry) {
+                prop_assert_eq!(parse_entry(path.as_str()), Ok(path));
+            }
+        }
+
+        #[test]
+        fn overlap_is_symmetric_and_means_a_shared_path(
+            one in prop::collection::vec(part(), 1..4),
+            two in prop::collection::vec(part(), 1..4),
+        ) {
+            let a = Scope::parse(&[one.join("/")]).unwrap();
+            let b = Scope::parse(&[two.join("/")]).unwrap();
+            prop_assert_eq!(a.overlaps(&b), b.overlaps(&a));
+            let shared = a.covers(&b.entries()[0]) || b.covers(&a.entries()[0]);
+            prop_assert_eq!(a.overlaps(&b), shared);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Drives runs: asks the core what is next, has it done, and writes down both.
+//!
+//! # Invariants
+//!
+//! - State is a fold over the ledger; nothing else is remembered.
+//! - An intent is on disk before its effect starts.
+//! - This crate reaches the machine only through its ports.

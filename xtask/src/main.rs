@@ -1,0 +1,3 @@
+//! Chores of the project: tidy tests, corpora, benches.
+
+fn main() {}
