@@ -11,8 +11,10 @@
 pub mod change;
 pub mod code;
 pub mod exit;
+pub mod json;
 pub mod object;
 pub mod path;
 pub mod protect;
+pub mod record;
 pub mod scope;
 pub mod verdict;

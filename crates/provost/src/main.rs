@@ -1,3 +1,17 @@
-//! The `provost` command.
+//! The `provost` command: surfaces and wiring.
+//!
+//! # Invariants
+//!
+//! - Surfaces contain no decisions: they parse, call the engine and the gates, and render.
+//! - Data goes to stdout, everything else to stderr.
 
-fn main() {}
+mod answer;
+mod cli;
+mod input;
+mod show;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,232 @@
+//! Reads JSON so that it has one meaning, and writes it so that it has one spelling.
+//!
+//! Other readers let the last of two equal keys win, or follow nesting until the stack ends. Here
+//! a text with either is refused, so what we judged is what everybody else reads.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// The largest JSON document we read, in bytes.
+pub const LARGEST: usize = 16 * 1024 * 1024;
+
+/// The deepest nesting we read.
+pub const DEEPEST: usize = 64;
+
+/// Why a text was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// More than [`LARGEST`] bytes.
+    #[error("the document has {0} bytes; at most {LARGEST} are read")]
+    TooLarge(usize),
+    /// Not UTF-8.
+    #[error("the document is not UTF-8 (byte {0})")]
+    NotText(usize),
+    /// Not JSON, a repeated key, or nested too deep.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// Where, from 1.
+        line: usize,
+        /// Where, from 1.
+        column: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// JSON, but not of the shape asked for.
+    #[error("`{field}`: {what}")]
+    Shape {
+        /// The field, as a path from the root.
+        field: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// Reads one document of any shape.
+pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+    if bytes.len() > LARGEST {
+        return Err(JsonError::TooLarge(bytes.len()));
+    }
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| JsonError::NotText(error.valid_up_to()))?;
+    let syntax = |error: serde_json::Error| {
+        let whole = error.to_string();
+        let what = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
+        JsonError::Syntax {
+            line: error.line(),
+            column: error.column(),
+            what,
+        }
+    };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict { depth: 0 }
+        .deserialize(&mut reader)
+        .map_err(syntax)?;
+    reader.end().map_err(syntax)?;
+    Ok(value)
+}
+
+/// Reads one document of the shape `T`, naming the field that does not fit.
+pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
+    from_value(parse(bytes)?)
+}
+
+/// Gives `value` the shape `T`, naming the field that does not fit.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
+    serde_path_to_error::deserialize(value).map_err(|error| JsonError::Shape {
+        field: error.path().to_string(),
+        what: error.inner().to_string(),
+    })
+}
+
+/// The one spelling of `value` that is hashed: keys sorted, no blanks.
+///
+/// Maps of `serde_json` are sorted as long as nobody turns on its `preserve_order`; a test holds
+/// that.
+pub fn canonical(value: &Value) -> String {
+    value.to_string()
+}
+
+struct Strict {
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        if self.depth > DEEPEST {
+            return Err(D::Error::custom(format!(
+                "nested deeper than {DEEPEST} levels"
+            )));
+        }
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("not a finite number"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Self {
+            depth: self.depth + 1,
+        })? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(Self {
+                depth: self.depth + 1,
+            })?;
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+            }
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_two_meanings_is_refused() {
+        let cases = [
+            (
+                r#"{"a":1,"a":2}"#,
+                "line 1, column 13: the key `a` is there twice",
+            ),
+            (
+                r#"{"a":{"b":1,"b":1}}"#,
+                "line 1, column 18: the key `b` is there twice",
+            ),
+            ("", "line 1, column 0: EOF while parsing a value"),
+            ("{} {}", "line 1, column 4: trailing characters"),
+            ("[1,]", "line 1, column 4: trailing comma"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(
+                parse(text.as_bytes()).unwrap_err().to_string(),
+                want,
+                "{text}"
+            );
+        }
+        let deep = format!("{}{}", "[".repeat(DEEPEST + 2), "]".repeat(DEEPEST + 2));
+        assert!(
+            parse(deep.as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("nested deeper")
+        );
+        let very_deep = "[".repeat(1_000_000);
+        assert!(parse(very_deep.as_bytes()).is_err());
+        assert!(matches!(parse(b"\"\xff\""), Err(JsonError::NotText(1))));
+    }
+
+    #[test]
+    fn the_field_that_does_not_fit_is_named() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Inner {
+            #[expect(dead_code, reason = "only its shape matters here")]
+            count: u8,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "only its shape matters here")]
+            rows: Vec<Inner>,
+        }
+        let error = parse_as::<Outer>(br#"{"rows":[{"count":"x"}]}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`rows[0].count`: invalid type: string \"x\", expected u8"
+        );
+    }
+
+    #[test]
+    fn the_canonical_spelling_sorts_keys() {
+        let value = parse(br#"{ "b": [1, {"d": 1, "c": null}], "a": "\u00e9" }"#).unwrap();
+        assert_eq!(canonical(&value), r#"{"a":"é","b":[1,{"c":null,"d":1}]}"#);
+    }
+}

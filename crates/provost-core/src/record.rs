@@ -1,0 +1,296 @@
+//! Chains what happened, line by line.
+//!
+//! A record is one JSON object on one line: the event of the contract format plus `seq`, `prev` and
+//! `hash`. The hash covers the canonical spelling of everything else in the record, the hash of the
+//! record before it included, so a record that is changed, moved or dropped breaks the chain from
+//! there on. Only the end of a chain can be cut unseen; a head pinned elsewhere shows that.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::json;
+use crate::object::sha256;
+
+/// What the first record of a chain names as its predecessor.
+pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// How much a record matters to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// The ordinary course.
+    Info,
+    /// Something a person may want to look at.
+    Warn,
+    /// A gate refused or a step failed.
+    Error,
+}
+
+/// What happened, before it has a place in a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, as RFC 3339 in UTC. Information only: order is `seq`.
+    pub ts: String,
+    /// How much it matters.
+    pub level: Level,
+    /// What kind of thing happened.
+    pub event_type: String,
+    /// The run it belongs to.
+    pub run_id: String,
+    /// The task it belongs to.
+    pub task_id: Option<String>,
+    /// The attempt it belongs to, from 1.
+    pub attempt: Option<u32>,
+    /// The facts.
+    pub payload: Map<String, Value>,
+    /// Joins the records of one run across tools.
+    pub trace_id: String,
+}
+
+/// One line of a ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+    /// Its number, from 0.
+    pub seq: u64,
+    /// The hash of the record before it.
+    pub prev: String,
+    /// The hash of this record.
+    pub hash: String,
+}
+
+/// The end of a chain: what the next record has to continue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The number the next record gets.
+    pub next: u64,
+    /// The hash of the last record.
+    pub hash: String,
+}
+
+impl Head {
+    /// The head of an empty chain.
+    pub fn genesis() -> Self {
+        Self::after(GENESIS)
+    }
+
+    /// The head of a chain that continues another one after `hash`.
+    pub fn after(hash: &str) -> Self {
+        Self {
+            next: 0,
+            hash: hash.to_owned(),
+        }
+    }
+
+    /// Gives `event` the next place, and moves the head there.
+    pub fn append(&mut self, event: Event) -> Record {
+        let mut record = Record {
+            event,
+            seq: self.next,
+            prev: self.hash.clone(),
+            hash: String::new(),
+        };
+        record.hash = record.digest();
+        self.next += 1;
+        self.hash.clone_from(&record.hash);
+        record
+    }
+
+    /// Moves the head over `record`, if the record is what must come next.
+    pub fn follow(&mut self, record: &Record) -> Result<(), Broken> {
+        let broken = |what| {
+            Err(Broken {
+                seq: self.next,
+                what,
+            })
+        };
+        if record.seq != self.next {
+            return broken("its number is not the next one");
+        }
+        if record.prev != self.hash {
+            return broken("it does not name the record before it");
+        }
+        if record.hash != record.digest() {
+            return broken("its content does not fit its hash");
+        }
+        self.next += 1;
+        self.hash.clone_from(&record.hash);
+        Ok(())
+    }
+}
+
+impl Record {
+    /// The hash this record must carry.
+    fn digest(&self) -> String {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(self) else {
+            // A record is an object with string keys; serialising it cannot fail.
+            return String::new();
+        };
+        fields.remove("hash");
+        sha256(json::canonical(&Value::Object(fields)).as_bytes())
+    }
+
+    /// The record as its line, without the line end.
+    pub fn line(&self) -> String {
+        // As above: this cannot fail, and an empty line would break the chain visibly.
+        serde_json::to_value(self)
+            .map(|value| json::canonical(&value))
+            .unwrap_or_default()
+    }
+}
+
+/// Where a chain stops being one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("record {seq}: {what}")]
+pub struct Broken {
+    /// The number of the first bad record.
+    pub seq: u64,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// A ledger as read from its bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    /// The records, oldest first.
+    pub records: Vec<Record>,
+    /// What the next record has to continue.
+    pub head: Head,
+    /// Bytes of the records; what follows them is a line that was never finished.
+    pub whole: usize,
+}
+
+/// Why the bytes of a ledger are not a chain.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// A line is not a record.
+    #[error("line {line} is not a record")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: json::JsonError,
+    },
+    /// A line is a record, but not spelled as we spell it.
+    #[error("line {line} is not in canonical form")]
+    Spelling {
+        /// Which, from 1.
+        line: usize,
+    },
+    /// The records do not follow each other.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+/// Reads a ledger that continues `head`.
+///
+/// A last line without its end is what a crash leaves; it is not a record and not an error, and
+/// `whole` says where it begins.
+pub fn read(bytes: &[u8], mut head: Head) -> Result<Chain, ChainError> {
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let mut records = Vec::new();
+    let lines = bytes[..whole]
+        .strip_suffix(b"\n")
+        .map(|body| body.split(|byte| *byte == b'\n'));
+    for (index, line) in lines.into_iter().flatten().enumerate() {
+        let record: Record = json::parse_as(line).map_err(|source| ChainError::Line {
+            line: index + 1,
+            source,
+        })?;
+        if record.line().as_bytes() != line {
+            return Err(ChainError::Spelling { line: index + 1 });
+        }
+        head.follow(&record)?;
+        records.push(record);
+    }
+    Ok(Chain {
+        records,
+        head,
+        whole,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(text: &str) -> Event {
+        Event {
+            ts: "2026-01-01T00:00:00Z".into(),
+            level: Level::Info,
+            event_type: "STEP_STARTED".into(),
+            run_id: "run_1".into(),
+            task_id: None,
+            attempt: Some(1),
+            payload: Map::from_iter([("text".to_owned(), Value::from(text))]),
+            trace_id: "trace".into(),
+        }
+    }
+
+    fn ledger(texts: &[String]) -> Vec<String> {
+        let mut head = Head::genesis();
+        texts
+            .iter()
+            .map(|text| head.append(event(text)).line() + "\n")
+            .collect()
+    }
+
+    fn check(lines: &[String]) -> Result<Chain, ChainError> {
+        read(lines.concat().as_bytes(), Head::genesis())
+    }
+
+    #[test]
+    fn a_torn_last_line_is_not_a_record() {
+        let lines = ledger(&["a".into(), "b".into()]);
+        let bytes = lines.concat();
+        for cut in lines[0].len()..bytes.len() {
+            let chain = read(&bytes.as_bytes()[..cut], Head::genesis()).unwrap();
+            assert_eq!(
+                (chain.records.len(), chain.whole),
+                (1, lines[0].len()),
+                "{cut}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_chain_shows_every_change(
+            texts in prop::collection::vec(".{0,8}", 2..6),
+            at: prop::sample::Index,
+            other: prop::sample::Index,
+            byte: prop::sample::Index,
+            bit in 0..7_u8,
+        ) {
+            let lines = ledger(&texts);
+            let chain = check(&lines).unwrap();
+            prop_assert_eq!(chain.records.len(), texts.len());
+
+            let mut flipped = lines.concat().into_bytes();
+            let place = byte.index(flipped.len() - 1);
+            flipped[place] ^= 1 << bit;
+            prop_assert!(read(&flipped, Head::genesis()).is_err());
+
+            let mut swapped = lines.clone();
+            let (a, b) = (at.index(lines.len()), other.index(lines.len()));
+            swapped.swap(a, b);
+            prop_assert_eq!(check(&swapped).is_ok(), a == b);
+
+            // Not the last record: only a head pinned elsewhere shows that one missing.
+            let mut dropped = lines.clone();
+            dropped.remove(at.index(lines.len() - 1));
+            prop_assert!(check(&dropped).is_err());
+
+            let mut repeated = lines.clone();
+            repeated.insert(a, lines[a].clone());
+            prop_assert!(check(&repeated).is_err());
+        }
+    }
+}

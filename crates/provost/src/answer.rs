@@ -1,0 +1,93 @@
+//! What a command has to say, before anybody decides how to show it.
+
+use std::error::Error;
+
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+/// The end of a command: data, or a failure.
+pub(crate) type Outcome = Result<Answer, Failure>;
+
+/// What a command found out.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// How the command ends.
+    pub(crate) exit: Exit,
+    /// The facts, for programs.
+    pub(crate) json: Value,
+    /// The same facts, for people.
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// An answer that is simply data.
+    pub(crate) fn data(json: Value, text: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Yes,
+            json,
+            text: text.into(),
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The rule behind it.
+    pub(crate) code: Code,
+    /// What is wrong.
+    pub(crate) reason: String,
+    /// What led to it, nearest first.
+    pub(crate) causes: Vec<String>,
+    /// What to do about it, when that is more than reading the page behind the code.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure by the rule `code`.
+    pub(crate) fn new(code: Code, reason: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason: reason.into(),
+            causes: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// The failure an error stands for, with its chain of causes.
+    pub(crate) fn of(code: Code, error: &dyn Error) -> Self {
+        let mut causes = Vec::new();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            causes.push(cause.to_string());
+            next = cause.source();
+        }
+        Self {
+            code,
+            reason: error.to_string(),
+            causes,
+            hint: None,
+        }
+    }
+
+    /// The same failure with what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure as the verdict object that `--json` prints.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let mut reason = self.reason.clone();
+        for cause in &self.causes {
+            reason = format!("{reason}: {cause}");
+        }
+        let verdict = Verdict::deny(self.code, reason);
+        match &self.hint {
+            Some(hint) => verdict.with(json!({ "hint": hint })),
+            None => verdict,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `provost check scope`: whether paths can be the scope of a contract.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use provost_core::{json, scope};
+
+use crate::answer::Outcome;
+use crate::input;
+
+#[derive(Args)]
+pub(in crate::cli) struct CheckScope {
+    /// A JSON list of paths; `-` reads stdin.
+    #[arg(long, value_name = "LIST.json")]
+    file: Option<PathBuf>,
+
+    /// The paths.
+    #[arg(value_name = "PATH")]
+    paths: Vec<String>,
+}
+
+pub(super) fn run(check: CheckScope) -> Outcome {
+    let mut entries = check.paths;
+    if let Some(file) = &check.file {
+        let bytes = input::read(file, json::LARGEST)?;
+        match json::parse_as::<Vec<String>>(&bytes) {
+            Ok(list) => entries.extend(list),
+            Err(error) => return Ok(super::bad_payload(&error)),
+        }
+    }
+    Ok(scope::judge(&entries).into())
+}
