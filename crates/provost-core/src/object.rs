@@ -64,6 +64,15 @@ impl Oid {
         &self.0
     }
 
+    /// The hash it was made with, as its length shows.
+    pub fn format(&self) -> ObjectFormat {
+        if self.0.len() == 40 {
+            ObjectFormat::Sha1
+        } else {
+            ObjectFormat::Sha256
+        }
+    }
+
     /// The first ten digits, for people.
     pub fn short(&self) -> &str {
         &self.0[..10]
@@ -93,13 +102,15 @@ impl Oid {
 
 /// Lower-case hexadecimal digits of `bytes`.
 pub fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
+    let digit = |value: u8| {
+        char::from(if value < 10 {
+            b'0' + value
+        } else {
+            b'a' + value - 10
         })
+    };
+    let digits = |byte: &u8| [digit(byte >> 4), digit(byte & 0x0f)];
+    bytes.iter().flat_map(digits).collect()
 }
 
 /// SHA-256 of `bytes` in hexadecimal, the digest of all evidence.
@@ -159,6 +170,19 @@ impl ObjectFormat {
                 hasher.update(bytes);
                 Ok(Oid(hex(&hasher.finalize())))
             }
+        }
+    }
+
+    /// The digest that git puts at the end of a pack or an index with these `bytes`.
+    pub fn checksum(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha1 => {
+                let builder = sha1_checked::Sha1::builder().detect_collision(false);
+                let mut hasher = builder.build();
+                sha1_checked::Digest::update(&mut hasher, bytes);
+                hasher.try_finalize().hash().to_vec()
+            }
+            Self::Sha256 => sha2::Sha256::digest(bytes).to_vec(),
         }
     }
 

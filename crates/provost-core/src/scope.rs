@@ -17,6 +17,9 @@ use crate::verdict::Verdict;
 #[serde(transparent)]
 pub struct Scope(Vec<RepoPath>);
 
+/// The most entries of one list.
+pub const MOST: usize = 10_000;
+
 /// Why an entry cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
@@ -35,6 +38,9 @@ pub enum EntryError {
     /// It leads into a control directory.
     #[error("lies in a control directory ({0}) that nobody may write under a contract")]
     Control(&'static str),
+    /// There are [`MOST`] entries before it.
+    #[error("comes after {MOST} others, and a longer list is not read")]
+    TooMany,
     /// It is no path inside the repository.
     #[error(transparent)]
     Path(PathError),
@@ -83,6 +89,12 @@ pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
 impl Scope {
     /// Reads all entries; one bad entry refuses the whole list, and all bad ones are named.
     pub fn parse<S: AsRef<str>>(entries: &[S]) -> Result<Self, Vec<Refusal>> {
+        if let Some(entry) = entries.get(MOST) {
+            return Err(vec![Refusal {
+                entry: entry.as_ref().to_owned(),
+                why: EntryError::TooMany,
+            }]);
+        }
         let mut paths = Vec::new();
         let mut refusals = Vec::new();
         for entry in entries {
@@ -167,12 +179,12 @@ pub fn judge<S: AsRef<str>>(entries: &[S]) -> Verdict {
 
 fn refused(reason: &str, refusals: &[Refusal]) -> Verdict {
     let row = |refusal: &Refusal| -> Value {
-        json!({ "entry": refusal.entry, "problem": refusal.why.to_string() })
+        json!({ "path": refusal.entry, "problem": refusal.why.to_string() })
     };
     Verdict::deny(Code::ScopeInvalid, reason).with(json!({
         "reasons": ["invalid_allowed_paths"],
         "violations": refusals.iter().map(|refusal| &refusal.entry).collect::<Vec<_>>(),
-        "entries": refusals.iter().map(row).collect::<Vec<_>>(),
+        "findings": refusals.iter().map(row).collect::<Vec<_>>(),
     }))
 }
 
@@ -181,6 +193,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_list_that_nobody_can_oversee_is_refused() {
+        let list: Vec<String> = (0..=MOST).map(|number| format!("a/{number}")).collect();
+        assert!(Scope::parse(&list[1..]).is_ok());
+        let refusals = Scope::parse(&list).unwrap_err();
+        assert_eq!(refusals[0].why, EntryError::TooMany);
+    }
 
     #[test]
     fn entries_that_could_be_read_in_two_ways_are_refused() {
