@@ -1,8 +1,10 @@
 //! Reads JSON so that it has one meaning, and writes it so that it has one spelling.
 //!
 //! Other readers let the last of two equal keys win, or follow nesting until the stack ends. Here
-//! a text with either is refused, so what we judged is what everybody else reads.
+//! a text with either is refused, so what we judged is what everybody else reads. What a text can
+//! make us hold in memory is limited as well.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -13,6 +15,9 @@ pub const LARGEST: usize = 16 * 1024 * 1024;
 
 /// The deepest nesting we read.
 pub const DEEPEST: usize = 64;
+
+/// The most values we read: a short text can ask for a hundred times its length in memory.
+pub const MOST: usize = 500_000;
 
 /// Why a text was refused.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +65,12 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
         }
     };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }
-        .deserialize(&mut reader)
-        .map_err(syntax)?;
+    let left = Cell::new(MOST);
+    let strict = Strict {
+        depth: 0,
+        left: &left,
+    };
+    let value = strict.deserialize(&mut reader).map_err(syntax)?;
     reader.end().map_err(syntax)?;
     Ok(value)
 }
@@ -88,11 +96,23 @@ pub fn canonical(value: &Value) -> String {
     value.to_string()
 }
 
-struct Strict {
+#[derive(Clone, Copy)]
+struct Strict<'a> {
     depth: usize,
+    /// How many more values may come.
+    left: &'a Cell<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl Strict<'_> {
+    fn deeper(self) -> Self {
+        Self {
+            depth: self.depth + 1,
+            ..self
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -101,11 +121,15 @@ impl<'de> DeserializeSeed<'de> for Strict {
                 "nested deeper than {DEEPEST} levels"
             )));
         }
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Err(D::Error::custom(format!("more than {MOST} values")));
+        };
+        self.left.set(left);
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,9 +168,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self {
-            depth: self.depth + 1,
-        })? {
+        while let Some(item) = items.next_element_seed(self.deeper())? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -155,9 +177,7 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(Self {
-                depth: self.depth + 1,
-            })?;
+            let value = entries.next_value_seed(self.deeper())?;
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("the key `{key}` is there twice")));
             }
@@ -203,6 +223,11 @@ mod tests {
         let very_deep = "[".repeat(1_000_000);
         assert!(parse(very_deep.as_bytes()).is_err());
         assert!(matches!(parse(b"\"\xff\""), Err(JsonError::NotText(1))));
+        let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        // The list itself is a value, too.
+        assert!(parse(list(MOST - 1).as_bytes()).is_ok());
+        let error = parse(list(MOST).as_bytes()).unwrap_err().to_string();
+        assert!(error.ends_with("more than 500000 values"), "{error}");
     }
 
     #[test]
