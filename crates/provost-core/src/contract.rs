@@ -1,0 +1,395 @@
+//! Turns a task contract into what a run is held to.
+//!
+//! # Invariants
+//!
+//! - A [`Contract`] that exists can be run: it has a scope, a command that must pass and a limit.
+//! - What we cannot keep is refused, not ignored; a stricter contract never runs as a laxer one.
+//! - All problems are listed, each with the place in the document.
+
+pub mod document;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::code::Code;
+use crate::gate::command::{self, CommandPolicy, Trust};
+use crate::gate::diff::Permit;
+use crate::json;
+use crate::object::sha256;
+use crate::registry;
+use crate::scope::{self, Scope};
+use crate::verdict::Verdict;
+use document::{
+    Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role, Shell,
+};
+
+/// The schema an agent's structured result is bound to, as contracts name it.
+pub const RESULT_SCHEMA: &str = "schemas/agent_task_result.v1.json";
+
+/// That schema.
+pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../schemas/agent_task_result.v1.json"
+));
+
+/// The longest a run may take, so that a mistyped limit is not for ever.
+const LONGEST: Duration = Duration::from_hours(7 * 24);
+
+/// What a run is held to.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Contract {
+    /// The document, as written.
+    pub document: Document,
+    /// SHA-256 of its canonical spelling.
+    pub digest: String,
+    /// Where the agent may write; never empty.
+    pub scope: Scope,
+    /// Where it may not, even inside the scope.
+    pub forbid: Scope,
+    /// Kinds of change that are refused otherwise.
+    pub permit: Permit,
+    /// What decides about the result; at least one must pass.
+    pub tests: Vec<Test>,
+    /// When an agent, or one acceptance command, is stopped.
+    pub time_limit: Duration,
+    /// The branch the result is meant for, if the contract names one.
+    pub target: Option<String>,
+    /// Whether the agent has to leave a structured result.
+    pub result: ResultRule,
+}
+
+/// A command that decides about the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// For people.
+    pub name: String,
+    /// The command as written.
+    pub text: String,
+    /// What is executed.
+    pub argv: Vec<String>,
+    /// Whether its failure is a refusal.
+    pub must_pass: bool,
+}
+
+/// Whether the agent has to leave a structured result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultRule {
+    /// It may; if it does, the result has to be valid.
+    Optional,
+    /// A required output of the contract asks for it.
+    Required,
+}
+
+/// A place in the document that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The place, as a JSON pointer.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// Reads a contract from the bytes of a JSON document.
+///
+/// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
+pub fn parse(bytes: &[u8]) -> Result<Document, json::JsonError> {
+    let document: Document = json::parse_as(bytes)?;
+    if is_segment(&document.task_id) {
+        return Ok(document);
+    }
+    Err(json::JsonError::Shape {
+        field: "task_id".to_owned(),
+        what: "may hold letters, digits, `.`, `_` and `-`, at most 128".to_owned(),
+    })
+}
+
+/// Checks every rule, and gives the contract or all its problems.
+pub fn resolve(
+    document: Document,
+    policy: &CommandPolicy,
+    trust: Trust,
+) -> Result<Contract, Vec<Problem>> {
+    let mut problems = Problems::default();
+    names(&document, &mut problems);
+    permissions(&document, &mut problems);
+    unsupported(&document, &mut problems);
+    schema_binding(&document, &mut problems);
+    limits(&document, &mut problems);
+    let scope = paths("/allowed_paths", &document.allowed_paths, &mut problems);
+    if scope.is_empty() {
+        problems.add("/allowed_paths", "names nothing that may be written");
+    }
+    let extension = document.x_provost.clone().unwrap_or_default();
+    let forbid = paths("/x_provost/forbid", &extension.forbid, &mut problems);
+    let permit = permit(&extension.permit.clone().unwrap_or_default(), &mut problems);
+    let tests = tests(&document, policy, trust, &mut problems);
+    if !problems.0.is_empty() {
+        return Err(problems.0);
+    }
+    let asks =
+        |output: &RequiredOutput| matches!(output.r#type, OutputType::Report | OutputType::Json);
+    let result = if document.required_outputs.iter().any(asks) {
+        ResultRule::Required
+    } else {
+        ResultRule::Optional
+    };
+    Ok(Contract {
+        digest: digest(&document),
+        scope,
+        forbid,
+        permit,
+        tests,
+        time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
+        target: extension.target,
+        result,
+        document,
+    })
+}
+
+/// SHA-256 of the canonical spelling of `document`.
+pub fn digest(document: &Document) -> String {
+    let value = serde_json::to_value(document).unwrap_or_default();
+    sha256(json::canonical(&value).as_bytes())
+}
+
+/// The policy gate's answer about the `problems` of a contract.
+pub fn judge(problems: &[Problem]) -> Verdict {
+    let Some(first) = problems.first() else {
+        return Verdict::allow("the contract keeps every rule");
+    };
+    let reason = match problems.len() {
+        1 => format!("`{}` {}", first.path, first.problem),
+        count => format!(
+            "{count} rules are broken; `{}` {}",
+            first.path, first.problem
+        ),
+    };
+    Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": problems }))
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, path: impl Into<String>, problem: impl Into<String>) {
+        self.0.push(Problem {
+            path: path.into(),
+            problem: problem.into(),
+        });
+    }
+}
+
+fn names(document: &Document, problems: &mut Problems) {
+    if document.task_id.chars().count() < 8 {
+        problems.add("/task_id", "has fewer than eight characters");
+    }
+    if document.inputs.spec.trim().is_empty() {
+        problems.add("/inputs/spec", "is empty: say what is to be done");
+    }
+    for (path, agent) in [
+        ("/owner_agent", &document.owner_agent),
+        ("/assigned_agent", &document.assigned_agent),
+    ] {
+        if !registry::knows(&agent.agent_id, agent.role) {
+            let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
+            problems.add(path, problem);
+        }
+    }
+    if document.mcp_tool_set.is_empty() || document.mcp_tool_set.iter().any(String::is_empty) {
+        problems.add(
+            "/mcp_tool_set",
+            "names no tool; write `none` if there is none",
+        );
+    }
+    if document.rollback.baseline_ref.is_empty() || document.rollback.baseline_ref.starts_with('-')
+    {
+        problems.add("/rollback/baseline_ref", "is not a revision");
+    }
+}
+
+/// Whether `text` can be one component of a file name of ours.
+fn is_segment(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    text.len() <= 128
+        && text.bytes().all(allowed)
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric())
+        && !text.contains("..")
+}
+
+fn permissions(document: &Document, problems: &mut Problems) {
+    let permissions = &document.tool_permissions;
+    let role = document.assigned_agent.role;
+    if matches!(role, Role::Pm | Role::TechLead | Role::Reviewer)
+        && permissions.filesystem == Filesystem::WorkspaceWrite
+    {
+        problems.add(
+            "/tool_permissions/filesystem",
+            "is more than the role may have: read-only",
+        );
+    }
+    if permissions.filesystem == Filesystem::ReadOnly {
+        problems.add(
+            "/tool_permissions/filesystem",
+            "leaves the agent nothing to land",
+        );
+    }
+    match permissions.shell {
+        Shell::Never => {}
+        Shell::Deny => problems.add(
+            "/tool_permissions/shell",
+            "`deny` cannot be kept for a command agent; `never` lets the box decide",
+        ),
+        Shell::OnRequest | Shell::Untrusted => problems.add(
+            "/tool_permissions/shell",
+            "asks for approvals, which a command agent cannot ask for",
+        ),
+    }
+    match permissions.network {
+        Network::Deny => {}
+        Network::OnRequest | Network::Allow => problems.add(
+            "/tool_permissions/network",
+            "network access cannot be granted yet; only `deny` is enforced",
+        ),
+    }
+}
+
+/// Fields whose promise we cannot keep yet.
+fn unsupported(document: &Document, problems: &mut Problems) {
+    let extension = document.x_provost.clone().unwrap_or_default();
+    let Extension {
+        tier,
+        net,
+        limits,
+        author: _,
+        target: _,
+        forbid: _,
+        permit: _,
+    } = extension;
+    if tier.is_some_and(|tier| tier != "namespaces") {
+        problems.add("/x_provost/tier", "only the tier `namespaces` is there");
+    }
+    if !net.is_empty() {
+        problems.add("/x_provost/net", "network access cannot be granted yet");
+    }
+    let fields = [
+        ("/x_provost/limits", limits.is_some()),
+        ("/handoff_chain", document.handoff_chain.is_some()),
+        ("/browser_policy", document.browser_policy.is_some()),
+        ("/runtime_options", document.runtime_options.is_some()),
+        ("/role_contract", document.role_contract.is_some()),
+        ("/audit_only", document.audit_only == Some(true)),
+    ];
+    for (path, present) in fields {
+        if present {
+            problems.add(path, "cannot be kept yet; leave it out");
+        }
+    }
+}
+
+fn schema_binding(document: &Document, problems: &mut Problems) {
+    let role = serde_json::to_value(document.assigned_agent.role).unwrap_or_default();
+    let of_role = format!(
+        "output_schema.{}",
+        role.as_str().unwrap_or_default().to_lowercase()
+    );
+    let mut bound = false;
+    for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
+        let path = format!("/inputs/artifacts/{index}");
+        if artifact.name != "output_schema" && artifact.name != of_role {
+            problems.add(path, "only the output schema can be an artifact yet");
+            continue;
+        }
+        bound = true;
+        if artifact.uri != RESULT_SCHEMA {
+            problems.add(format!("{path}/uri"), format!("is not `{RESULT_SCHEMA}`"));
+        } else if !artifact
+            .sha256
+            .eq_ignore_ascii_case(&sha256(RESULT_SCHEMA_TEXT.as_bytes()))
+        {
+            problems.add(format!("{path}/sha256"), "is not the digest of that schema");
+        }
+    }
+    if !bound {
+        problems.add(
+            "/inputs/artifacts",
+            "binds no output schema (name `output_schema`)",
+        );
+    }
+}
+
+fn limits(document: &Document, problems: &mut Problems) {
+    let limit = &document.timeout_retry;
+    if limit.timeout_sec == 0 || limit.timeout_sec > LONGEST.as_secs() {
+        problems.add(
+            "/timeout_retry/timeout_sec",
+            "is not between 1 second and 7 days",
+        );
+    }
+    if limit.max_retries > 10 {
+        problems.add("/timeout_retry/max_retries", "is more than 10");
+    }
+}
+
+fn paths(place: &str, entries: &[String], problems: &mut Problems) -> Scope {
+    let mut paths = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        match scope::parse_entry(entry) {
+            Ok(path) => paths.push(path),
+            Err(why) => {
+                let problem = format!("(`{}`) {why}", entry.escape_debug());
+                problems.add(format!("{place}/{index}"), problem);
+            }
+        }
+    }
+    Scope::of(paths)
+}
+
+fn permit(permissions: &Permissions, problems: &mut Problems) -> Permit {
+    let mut scope = |kind: &str, entries: &[String]| {
+        paths(&format!("/x_provost/permit/{kind}"), entries, problems)
+    };
+    Permit {
+        oracle: scope("oracle", &permissions.oracle),
+        governing: scope("governing", &permissions.governing),
+        binary: scope("binary", &permissions.binary),
+        symlink: scope("symlink", &permissions.symlink),
+    }
+}
+
+fn tests(
+    document: &Document,
+    policy: &CommandPolicy,
+    trust: Trust,
+    problems: &mut Problems,
+) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for (index, test) in document.acceptance_tests.iter().enumerate() {
+        let verdict = command::judge(&test.cmd, policy, trust);
+        if !verdict.allow {
+            problems.add(format!("/acceptance_tests/{index}/cmd"), verdict.reason);
+            continue;
+        }
+        if let Ok(argv) = command::split(&test.cmd) {
+            let (name, text) = (test.name.clone(), test.cmd.clone());
+            tests.push(Test {
+                name,
+                text,
+                argv,
+                must_pass: test.must_pass,
+            });
+        }
+    }
+    if !document.acceptance_tests.iter().any(|test| test.must_pass) {
+        problems.add("/acceptance_tests", "holds no command that must pass");
+    }
+    tests
+}
+
+#[cfg(test)]
+mod tests;

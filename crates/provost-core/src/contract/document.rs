@@ -1,0 +1,323 @@
+//! The task contract as it is written: document version 1 plus the optional object `x_provost`.
+//!
+//! Field names and closed shapes are the format's; the meaning is given to them in the module
+//! above. Unknown fields are refused, so nobody thinks a limit is kept that we do not know.
+
+use serde::{Deserialize, Serialize};
+
+/// One task, as a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Names the task; at least eight characters.
+    pub task_id: String,
+    /// What kind of work it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<TaskType>,
+    /// The task this one continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<String>,
+    /// Who asked for it.
+    pub owner_agent: Agent,
+    /// Who does it.
+    pub assigned_agent: Agent,
+    /// The instruction and what it refers to.
+    pub inputs: Inputs,
+    /// What must be there at the end.
+    pub required_outputs: Vec<RequiredOutput>,
+    /// Where the agent may write.
+    pub allowed_paths: Vec<String>,
+    /// What the agent must not do.
+    pub forbidden_actions: Vec<String>,
+    /// What decides about the result.
+    pub acceptance_tests: Vec<AcceptanceTest>,
+    /// What the agent may use.
+    pub tool_permissions: ToolPermissions,
+    /// Tools the agent is given.
+    pub mcp_tool_set: Vec<String>,
+    /// When to stop, and how often to try.
+    pub timeout_retry: TimeoutRetry,
+    /// What to go back to.
+    pub rollback: Rollback,
+    /// Where more evidence is.
+    pub evidence_links: Vec<String>,
+    /// Where logs go.
+    pub log_refs: LogRefs,
+    /// A named set of policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_pack: Option<PolicyPack>,
+    /// Roles the task passes through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_chain: Option<serde_json::Value>,
+    /// Whether an empty change is the wanted result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_only: Option<bool>,
+    /// Browser settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser_policy: Option<serde_json::Value>,
+    /// Runner settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_options: Option<serde_json::Value>,
+    /// The resolved view of the role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_contract: Option<serde_json::Value>,
+    /// What plain version 1 has no field for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_provost: Option<Extension>,
+}
+
+/// What kind of work a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum TaskType {
+    Plan,
+    Implement,
+    Review,
+    Test,
+    Search,
+}
+
+/// The fifteen roles of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Role {
+    Pm,
+    TechLead,
+    Worker,
+    Reviewer,
+    TestRunner,
+    Searcher,
+    Researcher,
+    UiUx,
+    Frontend,
+    Backend,
+    Ai,
+    Security,
+    Infra,
+    Test,
+    Ops,
+}
+
+/// Somebody who takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// In which role.
+    pub role: Role,
+    /// Which one.
+    pub agent_id: String,
+    /// The session to continue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codex_thread_id: Option<String>,
+}
+
+/// The instruction and what it refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inputs {
+    /// The instruction.
+    pub spec: String,
+    /// Files it refers to.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// A file a contract refers to, bound by its digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Artifact {
+    pub name: String,
+    pub uri: String,
+    pub sha256: String,
+}
+
+/// Something that must be there at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct RequiredOutput {
+    pub name: String,
+    pub r#type: OutputType,
+    pub acceptance: String,
+}
+
+/// What kind of thing a required output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum OutputType {
+    Patch,
+    Commit,
+    Report,
+    Json,
+    File,
+}
+
+/// A command that decides about the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptanceTest {
+    /// For people.
+    pub name: String,
+    /// The command, split by shell quoting rules and never given to a shell.
+    pub cmd: String,
+    /// Whether its failure is a refusal.
+    pub must_pass: bool,
+}
+
+/// What the agent may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub struct ToolPermissions {
+    pub filesystem: Filesystem,
+    #[serde(default)]
+    pub shell: Shell,
+    pub network: Network,
+    pub mcp_tools: Vec<String>,
+}
+
+/// What an agent may do to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Filesystem {
+    ReadOnly,
+    WorkspaceWrite,
+}
+
+/// How an agent may use a shell; left out, it may not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Shell {
+    #[default]
+    Deny,
+    Untrusted,
+    OnRequest,
+    Never,
+}
+
+/// Whether an agent may reach the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Network {
+    Deny,
+    OnRequest,
+    Allow,
+}
+
+/// When to stop, and how often to try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub struct TimeoutRetry {
+    pub timeout_sec: u64,
+    pub max_retries: u32,
+    pub retry_backoff_sec: u64,
+}
+
+/// What to go back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    /// How; our workspaces are private and always dropped.
+    pub strategy: RollbackStrategy,
+    /// The revision the work starts from.
+    pub baseline_ref: String,
+    /// The revision a revert would go to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_ref: Option<String>,
+}
+
+/// How a failed task is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum RollbackStrategy {
+    GitResetHard,
+    GitRevertCommit,
+    WorktreeDrop,
+}
+
+/// Where logs go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogRefs {
+    /// The run the author had in mind; ours is in the manifest.
+    pub run_id: String,
+    /// Where the author expects the logs.
+    pub paths: LogPaths,
+}
+
+/// Where the author of a contract expects the logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub struct LogPaths {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codex_jsonl: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codex_transcript: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_diff: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests_log: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
+}
+
+/// A named set of policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum PolicyPack {
+    Low,
+    Medium,
+    High,
+}
+
+/// What plain version 1 has no field for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Extension {
+    /// Paths that may not be touched, even inside the scope.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forbid: Vec<String>,
+    /// The least box tier the contract accepts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// Hosts and ports that may be reached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub net: Vec<String>,
+    /// Kinds of change that are refused unless permitted here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permit: Option<Permissions>,
+    /// The branch the result is meant for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Who wrote the contract.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// Limits beyond the wall clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<serde_json::Value>,
+}
+
+/// Paths where a kind of change is permitted that is refused otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Permissions {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub oracle: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub governing: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub binary: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub symlink: Vec<String>,
+}

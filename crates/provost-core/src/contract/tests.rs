@@ -1,0 +1,155 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn good() -> Value {
+    json!({
+        "task_id": "task-0001",
+        "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
+        "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
+        "inputs": {
+            "spec": "say hello",
+            "artifacts": [{
+                "name": "output_schema",
+                "uri": RESULT_SCHEMA,
+                "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+            }],
+        },
+        "required_outputs": [{ "name": "patch", "type": "patch", "acceptance": "applies" }],
+        "allowed_paths": ["app"],
+        "forbidden_actions": [],
+        "acceptance_tests": [{ "name": "tests", "cmd": "pytest -q", "must_pass": true }],
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny", "mcp_tools": [],
+        },
+        "mcp_tool_set": ["none"],
+        "timeout_retry": { "timeout_sec": 60, "max_retries": 0, "retry_backoff_sec": 0 },
+        "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
+        "evidence_links": [],
+        "log_refs": { "run_id": "run-0001", "paths": {} },
+    })
+}
+
+fn check(document: &Value) -> String {
+    let document = match parse(document.to_string().as_bytes()) {
+        Ok(document) => document,
+        Err(error) => return error.to_string(),
+    };
+    match resolve(
+        document,
+        &CommandPolicy::shipped().unwrap(),
+        Trust::FromFile,
+    ) {
+        Ok(contract) => format!("ok {}", contract.tests.len()),
+        Err(problems) => problems
+            .iter()
+            .map(|problem| format!("{} {}", problem.path, problem.problem))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+#[test]
+fn a_plain_contract_can_be_run() {
+    assert_eq!(check(&good()), "ok 1");
+}
+
+#[test]
+fn each_broken_rule_is_named_with_its_place() {
+    let cases: [(&str, Value, &str); 15] = [
+        ("/task_id", json!("short"), "/task_id has fewer"),
+        ("/task_id", json!("../../escape"), "`task_id`: may hold"),
+        ("/inputs/spec", json!("  "), "/inputs/spec is empty"),
+        (
+            "/assigned_agent/agent_id",
+            json!("nobody"),
+            "/assigned_agent `nobody`",
+        ),
+        ("/allowed_paths", json!([]), "/allowed_paths names nothing"),
+        (
+            "/allowed_paths",
+            json!(["app", "**"]),
+            "/allowed_paths/1 (`**`)",
+        ),
+        (
+            "/acceptance_tests/0/cmd",
+            json!("sh -c id"),
+            "/acceptance_tests/0/cmd",
+        ),
+        (
+            "/acceptance_tests/0/must_pass",
+            json!(false),
+            "/acceptance_tests holds no",
+        ),
+        ("/acceptance_tests", json!([]), "/acceptance_tests holds no"),
+        (
+            "/tool_permissions/filesystem",
+            json!("danger-full-access"),
+            "unknown variant",
+        ),
+        (
+            "/tool_permissions/network",
+            json!("allow"),
+            "/tool_permissions/network",
+        ),
+        (
+            "/tool_permissions/shell",
+            json!("on-request"),
+            "/tool_permissions/shell",
+        ),
+        ("/inputs/artifacts", json!([]), "/inputs/artifacts binds no"),
+        (
+            "/inputs/artifacts/0/sha256",
+            json!("00"),
+            "/inputs/artifacts/0/sha256",
+        ),
+        (
+            "/timeout_retry/timeout_sec",
+            json!(0),
+            "/timeout_retry/timeout_sec",
+        ),
+    ];
+    for (place, value, want) in cases {
+        let mut document = good();
+        *document.pointer_mut(place).unwrap() = value;
+        let got = check(&document);
+        assert!(got.contains(want), "{place}: {got}");
+    }
+}
+
+#[test]
+fn what_we_cannot_keep_is_refused() {
+    for field in [
+        "handoff_chain",
+        "browser_policy",
+        "runtime_options",
+        "role_contract",
+    ] {
+        let mut document = good();
+        document[field] = json!({});
+        assert!(check(&document).contains(field), "{field}");
+    }
+    let mut document = good();
+    document["surprise"] = json!(1);
+    assert!(check(&document).contains("unknown field `surprise`"));
+    document = good();
+    document["tool_permissions"]
+        .as_object_mut()
+        .unwrap()
+        .remove("shell");
+    assert!(
+        check(&document).contains("/tool_permissions/shell"),
+        "left out means deny"
+    );
+}
+
+#[test]
+fn the_digest_does_not_depend_on_the_spelling() {
+    let document = good();
+    let pretty = serde_json::to_vec_pretty(&document).unwrap();
+    let one = digest(&parse(&pretty).unwrap());
+    assert_eq!(
+        one,
+        digest(&parse(document.to_string().as_bytes()).unwrap())
+    );
+}
