@@ -1,0 +1,80 @@
+//! Knows the course of a run: what happened so far, and what comes next.
+//!
+//! # Invariants
+//!
+//! - The state is a fold over the facts of a ledger; nothing else is remembered.
+//! - [`State::next`] says what comes next and never does it.
+//! - A refusal ends the run: nothing that comes after it in the course is done.
+//! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
+
+pub mod fact;
+pub mod judge;
+mod next;
+mod state;
+
+pub use next::Next;
+pub use state::{BadLedger, State};
+
+use serde::{Deserialize, Serialize};
+
+/// Something that has to be done to the machine in the course of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Get the right to the scope.
+    Lease,
+    /// Make the private directory of an attempt.
+    Workspace,
+    /// Let a probe try to get out of the box.
+    Selftest,
+    /// Let the agent work.
+    Agent,
+    /// Turn what it left into a tree.
+    Capture,
+    /// Run the acceptance commands on the base.
+    BaseAcceptance,
+    /// Run the acceptance commands on the candidate.
+    Acceptance,
+    /// Leave a branch with exactly the candidate.
+    Publish,
+    /// Save what is not saved yet, and remove the workspace.
+    Clean,
+}
+
+/// A question that a pure function answers from the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Does the contract keep every rule?
+    Policy,
+    /// Did the box hold?
+    Box,
+    /// Did the agent end well?
+    Agent,
+    /// Does its structured result fit the schema?
+    Output,
+    /// Is the change within the contract?
+    Diff,
+    /// Did the acceptance commands pass?
+    Acceptance,
+    /// Is the tree they judged unchanged?
+    Tree,
+}
+
+impl Gate {
+    /// The name in reports and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Box => "box",
+            Self::Agent => "agent",
+            Self::Output => "output",
+            Self::Diff => "diff",
+            Self::Acceptance => "acceptance",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

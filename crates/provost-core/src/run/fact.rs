@@ -1,0 +1,377 @@
+//! The facts a run is made of, as its ledger holds them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Gate, Step};
+use crate::change::{Change, Finding, Ignored};
+use crate::contract::document::Document;
+use crate::json;
+use crate::lease::Owner;
+use crate::object::{ObjectFormat, Oid};
+use crate::path::RawPath;
+use crate::protect::Extra;
+use crate::record::{Event, Level};
+use crate::verdict::Verdict;
+
+/// One thing that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event_type", content = "payload")]
+pub enum Fact {
+    /// The run began.
+    #[serde(rename = "RUN_OPENED")]
+    Opened(Box<Opened>),
+    /// Another process took the run over after a crash.
+    #[serde(rename = "RUN_RESUMED")]
+    Resumed {
+        /// Who drives it now.
+        owner: Owner,
+    },
+    /// A step is about to be done.
+    #[serde(rename = "STEP_STARTED")]
+    Started {
+        /// Which.
+        step: Step,
+    },
+    /// A step could not be done.
+    #[serde(rename = "STEP_FAILED")]
+    Failed {
+        /// Which.
+        step: Step,
+        /// Why, as the refusal that ends the run.
+        verdict: Verdict,
+    },
+    /// The scope is ours.
+    #[serde(rename = "LEASE_GRANTED")]
+    Leased {
+        /// Grows with every lease ever granted here.
+        fence: u64,
+    },
+    /// The private directory is there.
+    #[serde(rename = "WORKTREE_CREATED")]
+    Workspace {
+        /// Where.
+        path: String,
+    },
+    /// A probe tried to get out of the box.
+    #[serde(rename = "BOX_TESTED")]
+    Tested(BoxTest),
+    /// The agent ended and every process of its box is dead.
+    #[serde(rename = "AGENT_ENDED")]
+    AgentEnded(AgentRun),
+    /// The agent was lost with its driver.
+    #[serde(rename = "ATTEMPT_LOST")]
+    Lost {},
+    /// What the agent left is a tree now, reachable by a ref of ours.
+    #[serde(rename = "TREE_CAPTURED")]
+    Captured(Capture),
+    /// A gate said yes.
+    #[serde(rename = "GATE_PASSED")]
+    Passed(Judgement),
+    /// A gate said no.
+    #[serde(rename = "gate_failed")]
+    Refused(Judgement),
+    /// A gate found something out of scope or out of policy.
+    #[serde(rename = "policy_violation")]
+    Violation(Judgement),
+    /// The acceptance commands ran.
+    #[serde(rename = "TEST_RESULT")]
+    TestsRan(TestRun),
+    /// A branch holds exactly the candidate.
+    #[serde(rename = "CANDIDATE_PUBLISHED")]
+    Published(Published),
+    /// The workspace is gone, and what was in it is saved.
+    #[serde(rename = "WORKTREE_REMOVED")]
+    Cleaned {
+        /// Where work is saved that no other ref holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        salvage: Option<Salvage>,
+    },
+    /// The gates are through; all that remains is the seal.
+    #[serde(rename = "RUN_FINISHED")]
+    Finished {
+        /// The answer of the run.
+        verdict: Verdict,
+    },
+}
+
+/// How a run begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The contract, as written.
+    pub contract: Document,
+    /// SHA-256 of its canonical spelling.
+    pub contract_sha256: String,
+    /// Whether the commands were typed by the person who started the run.
+    pub typed: bool,
+    /// The commit the work starts from.
+    pub base_commit: Oid,
+    /// Its tree.
+    pub base_tree: Oid,
+    /// How the repository names objects.
+    pub object_format: ObjectFormat,
+    /// The branch the result is meant for, as a full ref name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The agent's command.
+    pub agent: Vec<String>,
+    /// Whether that command was typed by the person who started the run.
+    pub agent_typed: bool,
+    /// Further protected files, from the repository's policy at the base.
+    pub protect: Extra,
+    /// Command prefixes that the repository's policy at the base adds.
+    #[serde(default)]
+    pub commands: Vec<Vec<String>>,
+    /// Who drives the run.
+    pub owner: Owner,
+    /// The version of Provost.
+    pub version: String,
+}
+
+/// What a probe found out about the box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxTest {
+    /// The tier that was tested.
+    pub tier: String,
+    /// Whether every probe was there and held.
+    pub held: bool,
+    /// What the probe tried, and whether the box held against it.
+    pub probes: BTreeMap<String, bool>,
+    /// The kernel.
+    pub kernel: String,
+    /// SHA-256 of the launcher.
+    pub launcher: String,
+    /// SHA-256 of the profile.
+    pub profile: String,
+}
+
+/// How a boxed process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// At its wall-clock limit.
+    TimedOut,
+    /// At its output limit.
+    OutputLimit,
+    /// Because somebody cancelled the run.
+    Cancelled,
+    /// Because the lease on the scope was lost.
+    LeaseLost,
+    /// It never began: its program is not in the box.
+    NotStarted,
+}
+
+/// One stream of a boxed process, kept as a file of the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// The file in the bundle.
+    pub file: String,
+    /// Bytes written by the process.
+    pub bytes: u64,
+    /// Bytes kept.
+    pub kept: u64,
+    /// SHA-256 of the file.
+    pub sha256: String,
+}
+
+/// One attempt of the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRun {
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub wall_ms: u64,
+    /// What it printed.
+    pub stdout: Stream,
+    /// What it complained.
+    pub stderr: Stream,
+    /// The structured result it left.
+    pub result: ResultFile,
+}
+
+/// What an agent left as its structured result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultFile {
+    /// Nothing.
+    Absent,
+    /// Something that is no regular, small text file.
+    Unusable(String),
+    /// A text.
+    Text(String),
+}
+
+/// What an agent left, as a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// The tree.
+    pub tree: Oid,
+    /// The ref that keeps it.
+    pub kept_by: String,
+    /// What differs from the base.
+    pub changes: Vec<Change>,
+    /// What a tree cannot hold faithfully.
+    pub findings: Vec<Finding>,
+    /// Build output that was left out.
+    pub ignored: Ignored,
+}
+
+/// The answer of one gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Which gate.
+    pub gate: Gate,
+    /// What it said.
+    pub verdict: Verdict,
+}
+
+/// Which tree the acceptance commands ran on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The tree the work started from.
+    Base,
+    /// The tree that would land.
+    Candidate,
+    /// The merge of that tree with a target that moved after the seal.
+    Merged,
+}
+
+/// One run of all acceptance commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestRun {
+    /// On which side.
+    pub side: Side,
+    /// On exactly this tree.
+    pub tree: Oid,
+    /// Whether an earlier run of the same commands on the same tree in the same box is repeated.
+    pub cached: bool,
+    /// SHA-256 of the box profile.
+    pub profile: String,
+    /// The commands, in the contract's order.
+    pub commands: Vec<CommandRun>,
+    /// Paths of the tree that the commands changed or removed.
+    pub altered: Vec<RawPath>,
+}
+
+/// One run of one acceptance command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// Its name in the contract.
+    pub name: String,
+    /// What was executed.
+    pub argv: Vec<String>,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub wall_ms: u64,
+    /// What it printed.
+    pub stdout: Stream,
+    /// What it complained.
+    pub stderr: Stream,
+}
+
+/// A branch that holds exactly the candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The one commit on top of the base.
+    pub commit: Oid,
+    /// The branch.
+    pub branch: String,
+}
+
+/// Work that is kept although the run does not land it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Salvage {
+    /// The ref that keeps it.
+    pub kept_by: String,
+    /// The commit it points to.
+    pub commit: Oid,
+}
+
+/// An event that is no fact of a run.
+#[derive(Debug, thiserror::Error)]
+#[error("record {seq} is no fact of a run")]
+pub struct NoFact {
+    /// Which.
+    pub seq: u64,
+    /// What is wrong with it.
+    pub source: json::JsonError,
+}
+
+/// What the records of one run share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// The run.
+    pub run_id: String,
+    /// The task of its contract.
+    pub task_id: String,
+    /// Joins its records across tools.
+    pub trace_id: String,
+}
+
+impl Fact {
+    /// The fact as an event of the run `names`, at the time `ts`.
+    pub fn event(&self, names: &Names, attempt: u32, ts: String) -> Event {
+        let mut fields = match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            // Facts are tagged objects; anything else is caught when the ledger is read back.
+            _ => Map::new(),
+        };
+        let event_type = fields
+            .remove("event_type")
+            .and_then(|name| name.as_str().map(str::to_owned));
+        let payload = match fields.remove("payload") {
+            Some(Value::Object(payload)) => payload,
+            _ => Map::new(),
+        };
+        Event {
+            ts,
+            level: self.level(),
+            event_type: event_type.unwrap_or_default(),
+            run_id: names.run_id.clone(),
+            task_id: Some(names.task_id.clone()),
+            attempt: Some(attempt),
+            payload,
+            trace_id: names.trace_id.clone(),
+        }
+    }
+
+    /// The fact that `event`, number `seq` of its ledger, holds.
+    pub fn of(event: &Event, seq: u64) -> Result<Self, NoFact> {
+        let fields = Map::from_iter([
+            (
+                "event_type".to_owned(),
+                Value::String(event.event_type.clone()),
+            ),
+            ("payload".to_owned(), Value::Object(event.payload.clone())),
+        ]);
+        json::from_value(Value::Object(fields)).map_err(|source| NoFact { seq, source })
+    }
+
+    /// The fact that `judgement` is recorded as.
+    pub fn judged(judgement: Judgement) -> Self {
+        match (judgement.verdict.allow, judgement.gate) {
+            (true, _) => Self::Passed(judgement),
+            (false, Gate::Policy | Gate::Diff | Gate::Tree) => Self::Violation(judgement),
+            (false, Gate::Box | Gate::Agent | Gate::Output | Gate::Acceptance) => {
+                Self::Refused(judgement)
+            }
+        }
+    }
+
+    fn level(&self) -> Level {
+        match self {
+            Self::Failed { .. } | Self::Refused(_) | Self::Violation(_) => Level::Error,
+            Self::Lost {} | Self::Resumed { .. } => Level::Warn,
+            Self::Finished { verdict } if !verdict.allow => Level::Error,
+            _ => Level::Info,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Answers the questions of a run from its facts.
+//!
+//! Every gate fails closed: a fact that is not there is a refusal.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::fact::{AgentRun, CommandRun, Ending, ResultFile, Side, TestRun};
+use super::{Gate, State};
+use crate::code::Code;
+use crate::contract::{self, Contract, Problem, ResultRule};
+use crate::gate::command::{CommandPolicy, PolicyError, Trust};
+use crate::gate::diff;
+use crate::json;
+use crate::verdict::Verdict;
+
+impl State {
+    /// The contract of the run, or what is wrong with it.
+    pub fn contract(&self) -> Result<Contract, Vec<Problem>> {
+        let policy = match policy().and_then(|policy| policy.with(self.opened.commands.clone())) {
+            Ok(policy) => policy,
+            Err(error) => {
+                let (path, problem) = ("/acceptance_tests".to_owned(), error.to_string());
+                return Err(vec![Problem { path, problem }]);
+            }
+        };
+        let trust = if self.opened.typed {
+            Trust::TypedByPerson
+        } else {
+            Trust::FromFile
+        };
+        contract::resolve(self.opened.contract.clone(), &policy, trust)
+    }
+
+    /// What `gate` says about the facts so far.
+    pub fn judge(&self, gate: Gate) -> Verdict {
+        let contract = match self.contract() {
+            Ok(contract) => contract,
+            Err(problems) => return contract::judge(&problems),
+        };
+        match gate {
+            Gate::Policy => contract::judge(&[]),
+            Gate::Box => self.judge_box(),
+            Gate::Agent => judge_agent(self.agent.as_ref()),
+            Gate::Output => judge_output(self.agent.as_ref(), &contract),
+            Gate::Diff => self.judge_diff(&contract),
+            Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), &contract),
+            Gate::Tree => self.judge_tree(),
+        }
+    }
+
+    fn judge_box(&self) -> Verdict {
+        let Some(test) = &self.tested else {
+            return missing(Code::BoxLeaks, "the box was not tested");
+        };
+        let leaks: Vec<&str> = test
+            .probes
+            .iter()
+            .filter(|(_, held)| !**held)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if test.held && leaks.is_empty() && !test.probes.is_empty() {
+            return Verdict::allow(format!("{} probes, nothing got out", test.probes.len()));
+        }
+        let reason = if leaks.is_empty() {
+            "the self-test of the box is incomplete".to_owned()
+        } else {
+            format!("the box does not hold: {}", leaks.join(", "))
+        };
+        Verdict::deny(Code::BoxLeaks, reason).with(json!({ "leaks": leaks }))
+    }
+
+    fn judge_diff(&self, contract: &Contract) -> Verdict {
+        let Some(captured) = &self.captured else {
+            return missing(Code::DiffRefused, "nothing was captured");
+        };
+        let rules = diff::Rules {
+            scope: &contract.scope,
+            forbid: &contract.forbid,
+            permit: &contract.permit,
+            extra: &self.opened.protect,
+        };
+        let facts = diff::Facts {
+            changes: &captured.changes,
+            findings: &captured.findings,
+            ..diff::Facts::default()
+        };
+        let verdict = diff::judge(&facts, &rules);
+        if verdict.allow && captured.changes.is_empty() {
+            return Verdict::deny(Code::EmptyDiff, "the agent changed nothing that could land");
+        }
+        verdict
+    }
+
+    fn judge_tree(&self) -> Verdict {
+        let (Some(captured), Some(run)) = (&self.captured, self.tests.get(&Side::Candidate)) else {
+            return missing(Code::TreeChanged, "the acceptance commands did not run");
+        };
+        if run.tree != captured.tree {
+            return Verdict::deny(
+                Code::TreeChanged,
+                "another tree was judged than was captured",
+            );
+        }
+        judge_unaltered(run)
+    }
+}
+
+/// Whether the acceptance commands left the tree they judged as it was.
+pub fn judge_unaltered(run: &TestRun) -> Verdict {
+    if run.altered.is_empty() {
+        return Verdict::allow("the tree is unchanged after the acceptance commands");
+    }
+    let reason = format!(
+        "the acceptance commands changed {} of its files",
+        run.altered.len()
+    );
+    let row = |path| json!({ "path": path, "problem": "changed by an acceptance command" });
+    Verdict::deny(Code::TreeChanged, reason)
+        .with(json!({ "findings": run.altered.iter().map(row).collect::<Vec<_>>() }))
+}
+
+/// The shipped policy; it is read and held to its examples once.
+fn policy() -> Result<CommandPolicy, PolicyError> {
+    static POLICY: OnceLock<CommandPolicy> = OnceLock::new();
+    if let Some(policy) = POLICY.get() {
+        return Ok(policy.clone());
+    }
+    let policy = CommandPolicy::shipped()?;
+    Ok(POLICY.get_or_init(|| policy).clone())
+}
+
+fn missing(code: Code, reason: &str) -> Verdict {
+    Verdict::deny(code, reason)
+}
+
+fn judge_agent(agent: Option<&AgentRun>) -> Verdict {
+    let Some(agent) = agent else {
+        return missing(Code::AgentFailed, "no agent ran");
+    };
+    let seconds = agent.wall_ms / 1000;
+    match agent.ending {
+        Ending::Exited(0) => Verdict::allow("the agent ended by itself"),
+        Ending::Exited(status) => Verdict::deny(
+            Code::AgentFailed,
+            format!("the agent ended with status {status}"),
+        ),
+        Ending::Signalled(signal) => Verdict::deny(
+            Code::AgentFailed,
+            format!("signal {signal} ended the agent"),
+        ),
+        Ending::NotStarted => Verdict::deny(
+            Code::AgentFailed,
+            "the agent's program cannot be started in the box",
+        ),
+        Ending::TimedOut => Verdict::deny(
+            Code::AgentTimeout,
+            format!("the agent was still at work after {seconds} s and was ended"),
+        ),
+        Ending::OutputLimit => Verdict::deny(
+            Code::AgentOutputLimit,
+            format!(
+                "the agent wrote {} bytes and was ended",
+                agent.stdout.bytes + agent.stderr.bytes
+            ),
+        ),
+        Ending::Cancelled => Verdict::deny(Code::Cancelled, "the run was cancelled"),
+        Ending::LeaseLost => Verdict::deny(
+            Code::LeaseLost,
+            "the lease on the scope was lost, so the agent was ended",
+        ),
+    }
+}
+
+/// The structured result of an agent: what the schema of the same name says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentResult {
+    /// The task the agent thinks it worked on.
+    pub task_id: String,
+    /// What it claims; nothing follows from it.
+    pub status: Claim,
+    /// In its own words.
+    pub summary: String,
+    /// Where it says the evidence is.
+    pub evidence_refs: Map<String, Value>,
+    /// What went wrong, in its own words.
+    pub failure: Option<Complaint>,
+    /// Contracts it proposes; never executed.
+    #[serde(default)]
+    pub contracts: Vec<Value>,
+    /// Advice to whoever comes next; never an instruction.
+    #[serde(default)]
+    pub handoff_payload: Map<String, Value>,
+}
+
+/// What an agent claims about its own work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Claim {
+    Success,
+    Failed,
+    Blocked,
+    Skipped,
+}
+
+/// What went wrong, in the words of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Complaint {
+    pub message: String,
+    pub hint: String,
+}
+
+fn judge_output(agent: Option<&AgentRun>, contract: &Contract) -> Verdict {
+    let invalid = |reason: String| Verdict::deny(Code::OutputInvalid, reason);
+    match agent.map(|agent| &agent.result) {
+        None => invalid("no agent ran".to_owned()),
+        Some(ResultFile::Absent) => match contract.result {
+            ResultRule::Optional => {
+                Verdict::allow("the agent left no result, and none is asked for")
+            }
+            ResultRule::Required => {
+                invalid("the contract asks for a result and there is none".into())
+            }
+        },
+        Some(ResultFile::Unusable(why)) => invalid(format!("the agent's result {why}")),
+        Some(ResultFile::Text(text)) => match json::parse_as::<AgentResult>(text.as_bytes()) {
+            Err(error) => invalid(format!(
+                "the agent's result does not fit its schema: {error}"
+            )),
+            Ok(result) if result.task_id != contract.document.task_id => invalid(format!(
+                "the agent's result is about another task, `{}`",
+                result.task_id
+            )),
+            Ok(_) => Verdict::allow("the agent's result fits its schema"),
+        },
+    }
+}
+
+/// Whether exactly the contract's commands ran, and those that must pass did.
+pub fn judge_tests(run: Option<&TestRun>, contract: &Contract) -> Verdict {
+    let Some(run) = run else {
+        return missing(
+            Code::AcceptanceFailed,
+            "the acceptance commands did not run",
+        );
+    };
+    let stopped =
+        |command: &&CommandRun| matches!(command.ending, Ending::Cancelled | Ending::LeaseLost);
+    if let Some(command) = run.commands.iter().find(stopped) {
+        let code = if command.ending == Ending::Cancelled {
+            Code::Cancelled
+        } else {
+            Code::LeaseLost
+        };
+        let reason = format!("`{}` {}", command.name, render_ending(command.ending));
+        return Verdict::deny(code, reason);
+    }
+    let wanted = contract.tests.iter().map(|test| (&test.name, &test.argv));
+    let ran = run
+        .commands
+        .iter()
+        .map(|command| (&command.name, &command.argv));
+    if contract.tests.is_empty() || !wanted.eq(ran) {
+        return missing(
+            Code::AcceptanceFailed,
+            "not exactly the contract's commands ran",
+        );
+    }
+    let pairs = contract.tests.iter().zip(&run.commands);
+    let failed: Vec<&CommandRun> = pairs
+        .filter(|(test, command)| test.must_pass && command.ending != Ending::Exited(0))
+        .map(|(_, command)| command)
+        .collect();
+    let Some(first) = failed.first() else {
+        let passed = run
+            .commands
+            .iter()
+            .filter(|ran| ran.ending == Ending::Exited(0));
+        return Verdict::allow(format!("{} acceptance commands passed", passed.count()));
+    };
+    let code = match first.ending {
+        Ending::TimedOut => Code::AcceptanceTimeout,
+        _ => Code::AcceptanceFailed,
+    };
+    let row = |command: &&CommandRun| {
+        json!({ "path": command.name, "problem": render_ending(command.ending),
+                "log": command.stdout.file })
+    };
+    let reason = format!("`{}` {}", first.name, render_ending(first.ending));
+    Verdict::deny(code, reason)
+        .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
+}
+
+/// How a boxed process ended, in words that follow its name.
+pub fn render_ending(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(0) => "passed".to_owned(),
+        Ending::Exited(status) => format!("failed with status {status}"),
+        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
+        Ending::TimedOut => "did not end in time".to_owned(),
+        Ending::OutputLimit => "wrote more than its output limit".to_owned(),
+        Ending::Cancelled => "was cancelled".to_owned(),
+        Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
+        Ending::NotStarted => "could not be started in the box".to_owned(),
+    }
+}
+
+/// What the acceptance commands say about the change, from both sides.
+pub fn compare(base: &TestRun, candidate: &TestRun) -> &'static str {
+    let green = |run: &TestRun| {
+        run.commands
+            .iter()
+            .all(|command| command.ending == Ending::Exited(0))
+    };
+    match (green(base), green(candidate)) {
+        (false, true) => "red→green",
+        (true, true) => "green→green",
+        (true, false) => "green→red",
+        (false, false) => "still red",
+    }
+}

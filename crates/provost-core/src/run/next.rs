@@ -1,0 +1,99 @@
+//! Decides what comes next in a run.
+
+use super::fact::Side;
+use super::{Gate, State, Step};
+use crate::code::Code;
+use crate::verdict::Verdict;
+
+/// How often an agent may be lost with its driver before the run gives up.
+const LOST_AGENTS: u32 = 3;
+
+/// What comes next in a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This has to be done.
+    Do(Step),
+    /// This has to be judged.
+    Judge(Gate),
+    /// The agent that was at work died with its driver; that has to be recorded.
+    Lose,
+    /// The gates are through: this is the answer, to be recorded.
+    Finish(Verdict),
+    /// Everything is recorded; the seal remains.
+    Seal,
+}
+
+impl State {
+    /// What comes next.
+    pub fn next(&self) -> Next {
+        if self.finished.is_some() {
+            return Next::Seal;
+        }
+        match self.pending {
+            Some(Step::Agent) => return Next::Lose,
+            Some(step) => return Next::Do(step),
+            None => {}
+        }
+        if let Some(refusal) = &self.refusal {
+            return self.wind_up(refusal.clone());
+        }
+        if self.lost {
+            return Next::Do(Step::Clean);
+        }
+        if self.attempt > LOST_AGENTS {
+            return self.wind_up(Verdict::deny(
+                Code::AgentLost,
+                format!("the agent was lost with its driver {LOST_AGENTS} times"),
+            ));
+        }
+        self.advance()
+    }
+
+    /// The end: save what is on disk and remove it, then this is the answer.
+    fn wind_up(&self, answer: Verdict) -> Next {
+        if self.littered {
+            Next::Do(Step::Clean)
+        } else {
+            Next::Finish(answer)
+        }
+    }
+
+    /// The ordinary course: the first thing in it that is not there yet.
+    fn advance(&self) -> Next {
+        let judged = |gate| self.gates.contains_key(&gate);
+        let ran = |side| self.tests.contains_key(&side);
+        if !judged(Gate::Policy) {
+            Next::Judge(Gate::Policy)
+        } else if self.fence.is_none() {
+            Next::Do(Step::Lease)
+        } else if self.published.is_some() {
+            self.wind_up(Verdict::allow("every gate passed"))
+        } else if self.workspace.is_none() {
+            Next::Do(Step::Workspace)
+        } else if self.tested.is_none() {
+            Next::Do(Step::Selftest)
+        } else if !judged(Gate::Box) {
+            Next::Judge(Gate::Box)
+        } else if self.agent.is_none() {
+            Next::Do(Step::Agent)
+        } else if self.captured.is_none() {
+            Next::Do(Step::Capture)
+        } else if !judged(Gate::Agent) {
+            Next::Judge(Gate::Agent)
+        } else if !judged(Gate::Output) {
+            Next::Judge(Gate::Output)
+        } else if !judged(Gate::Diff) {
+            Next::Judge(Gate::Diff)
+        } else if !ran(Side::Base) {
+            Next::Do(Step::BaseAcceptance)
+        } else if !ran(Side::Candidate) {
+            Next::Do(Step::Acceptance)
+        } else if !judged(Gate::Acceptance) {
+            Next::Judge(Gate::Acceptance)
+        } else if !judged(Gate::Tree) {
+            Next::Judge(Gate::Tree)
+        } else {
+            Next::Do(Step::Publish)
+        }
+    }
+}

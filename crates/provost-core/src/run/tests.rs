@@ -1,0 +1,417 @@
+use serde_json::json;
+
+use super::fact::{
+    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, ResultFile,
+    Side, Stream, TestRun,
+};
+use super::{BadLedger, Gate, Next, State, Step};
+use crate::change::{Change, Ignored, Side as Entry};
+use crate::code::Code;
+use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use crate::lease::Owner;
+use crate::object::{Kind, Mode, ObjectFormat, Oid, sha256};
+use crate::path::RawPath;
+use crate::protect::Extra;
+use crate::record::{Head, Record};
+use crate::verdict::Verdict;
+
+fn oid(word: &str) -> Oid {
+    ObjectFormat::Sha1.oid(Kind::Blob, word.as_bytes()).unwrap()
+}
+
+fn owner() -> Owner {
+    let word = |text: &str| text.to_owned();
+    Owner {
+        host: word("h"),
+        boot: word("b"),
+        pid_namespace: word("p"),
+        pid: 1,
+        started: 1,
+    }
+}
+
+fn opened() -> Fact {
+    let document = json!({
+        "task_id": "task-0001",
+        "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
+        "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
+        "inputs": { "spec": "say hello", "artifacts": [{
+            "name": "output_schema",
+            "uri": RESULT_SCHEMA,
+            "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+        }] },
+        "required_outputs": [],
+        "allowed_paths": ["app"],
+        "forbidden_actions": [],
+        "acceptance_tests": [
+            { "name": "one", "cmd": "pytest -q", "must_pass": true },
+            { "name": "two", "cmd": "npm test", "must_pass": false },
+        ],
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny", "mcp_tools": [],
+        },
+        "mcp_tool_set": ["none"],
+        "timeout_retry": { "timeout_sec": 60, "max_retries": 0, "retry_backoff_sec": 0 },
+        "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
+        "evidence_links": [],
+        "log_refs": { "run_id": "run-0001", "paths": {} },
+    });
+    let contract = contract::parse(document.to_string().as_bytes()).unwrap();
+    Fact::Opened(Box::new(Opened {
+        contract_sha256: contract::digest(&contract),
+        contract,
+        typed: false,
+        base_commit: oid("base commit"),
+        base_tree: oid("base tree"),
+        object_format: ObjectFormat::Sha1,
+        target: None,
+        agent: vec!["agent".to_owned()],
+        agent_typed: true,
+        protect: Extra::default(),
+        commands: Vec::new(),
+        owner: owner(),
+        version: "0".to_owned(),
+    }))
+}
+
+fn ledger(facts: &[Fact]) -> Vec<Record> {
+    let names = Names {
+        run_id: "run_00000001".to_owned(),
+        task_id: "task-0001".to_owned(),
+        trace_id: "trace-01".to_owned(),
+    };
+    let mut head = Head::genesis();
+    let event = |fact: &Fact| fact.event(&names, 1, "2026-01-01T00:00:00Z".to_owned());
+    facts.iter().map(|fact| head.append(event(fact))).collect()
+}
+
+fn state(facts: &[Fact]) -> State {
+    let all: Vec<Fact> = std::iter::once(opened())
+        .chain(facts.iter().cloned())
+        .collect();
+    State::fold(&ledger(&all)).unwrap()
+}
+
+fn started(step: Step) -> Fact {
+    Fact::Started { step }
+}
+
+fn stream() -> Stream {
+    Stream {
+        file: "x.log".to_owned(),
+        bytes: 0,
+        kept: 0,
+        sha256: sha256(b""),
+    }
+}
+
+fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
+    let run = AgentRun {
+        ending,
+        wall_ms: 1,
+        stdout: stream(),
+        stderr: stream(),
+        result,
+    };
+    vec![started(Step::Agent), Fact::AgentEnded(run)]
+}
+
+fn captured(paths: &[&str]) -> Vec<Fact> {
+    let change = |path: &&str| Change {
+        path: RawPath::new(*path),
+        before: None,
+        after: Some(Entry {
+            mode: Mode::File,
+            oid: oid(path),
+        }),
+        binary: false,
+        origin: None,
+        link: None,
+    };
+    let capture = Capture {
+        tree: oid("tree"),
+        kept_by: "refs/provost/runs/x/1".to_owned(),
+        changes: paths.iter().map(change).collect(),
+        findings: Vec::new(),
+        ignored: Ignored::default(),
+    };
+    vec![started(Step::Capture), Fact::Captured(capture)]
+}
+
+fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> {
+    let command = |(name, ending): &(&str, Ending)| CommandRun {
+        name: (*name).to_owned(),
+        argv: match *name {
+            "one" => vec!["pytest".to_owned(), "-q".to_owned()],
+            _ => vec!["npm".to_owned(), "test".to_owned()],
+        },
+        ending: *ending,
+        wall_ms: 1,
+        stdout: stream(),
+        stderr: stream(),
+    };
+    let run = TestRun {
+        side: Side::Candidate,
+        tree: oid(tree),
+        cached: false,
+        profile: sha256(b"profile"),
+        commands: endings.iter().map(command).collect(),
+        altered: altered.iter().map(|path| RawPath::new(*path)).collect(),
+    };
+    vec![started(Step::Acceptance), Fact::TestsRan(run)]
+}
+
+#[test]
+fn a_gate_without_its_facts_never_allows() {
+    let state = state(&[]);
+    assert!(
+        state.judge(Gate::Policy).allow,
+        "the contract is its own fact"
+    );
+    let gates = [
+        Gate::Box,
+        Gate::Agent,
+        Gate::Output,
+        Gate::Diff,
+        Gate::Acceptance,
+        Gate::Tree,
+    ];
+    for gate in gates {
+        assert!(!state.judge(gate).allow, "{gate:?}");
+    }
+}
+
+#[test]
+fn a_contract_that_breaks_a_rule_passes_no_gate() {
+    let Fact::Opened(mut opened) = opened() else {
+        unreachable!()
+    };
+    opened.contract.allowed_paths = vec!["**".to_owned()];
+    let state = State::fold(&ledger(&[Fact::Opened(opened)])).unwrap();
+    assert_eq!(state.judge(Gate::Policy).code, Code::ContractInvalid);
+    assert!(!state.judge(Gate::Diff).allow);
+}
+
+#[test]
+fn a_box_that_was_half_tested_does_not_hold() {
+    let test = |held, probes: &[(&str, bool)]| BoxTest {
+        tier: "namespaces".to_owned(),
+        held,
+        probes: probes
+            .iter()
+            .map(|(name, held)| ((*name).to_owned(), *held))
+            .collect(),
+        kernel: "k".to_owned(),
+        launcher: sha256(b"l"),
+        profile: sha256(b"p"),
+    };
+    let cases = [
+        (test(true, &[("write", true)]), true),
+        (test(true, &[]), false),
+        (test(false, &[("write", true)]), false),
+        (test(true, &[("write", true), ("mount", false)]), false),
+    ];
+    for (test, want) in cases {
+        let facts = [started(Step::Selftest), Fact::Tested(test.clone())];
+        assert_eq!(state(&facts).judge(Gate::Box).allow, want, "{test:?}");
+    }
+}
+
+#[test]
+fn only_an_agent_that_ended_by_itself_passes() {
+    let cases = [
+        (Ending::Exited(0), Code::Ok),
+        (Ending::Exited(1), Code::AgentFailed),
+        (Ending::Signalled(9), Code::AgentFailed),
+        (Ending::NotStarted, Code::AgentFailed),
+        (Ending::TimedOut, Code::AgentTimeout),
+        (Ending::OutputLimit, Code::AgentOutputLimit),
+        (Ending::Cancelled, Code::Cancelled),
+        (Ending::LeaseLost, Code::LeaseLost),
+    ];
+    for (ending, want) in cases {
+        let state = state(&agent(ending, ResultFile::Absent));
+        assert_eq!(state.judge(Gate::Agent).code, want, "{ending:?}");
+    }
+}
+
+#[test]
+fn a_result_is_valid_or_refused() {
+    let text = |value: serde_json::Value| ResultFile::Text(value.to_string());
+    let good = json!({ "task_id": "task-0001", "status": "SUCCESS", "summary": "done",
+        "evidence_refs": {}, "failure": null });
+    let with = |key: &str, value: serde_json::Value| {
+        let mut changed = good.clone();
+        changed[key] = value;
+        text(changed)
+    };
+    let cases = [
+        ("absent", ResultFile::Absent, true),
+        ("good", text(good.clone()), true),
+        ("fifo", ResultFile::Unusable("is a fifo".to_owned()), false),
+        ("empty", ResultFile::Text(String::new()), false),
+        ("prose", ResultFile::Text("all done!".to_owned()), false),
+        ("other task", with("task_id", json!("task-0002")), false),
+        ("unknown status", with("status", json!("GREAT")), false),
+        ("unknown field", with("extra", json!(1)), false),
+        (
+            "twice",
+            ResultFile::Text(r#"{"task_id":"a","task_id":"b"}"#.to_owned()),
+            false,
+        ),
+    ];
+    for (name, result, want) in cases {
+        let state = state(&agent(Ending::Exited(0), result));
+        assert_eq!(state.judge(Gate::Output).allow, want, "{name}");
+    }
+}
+
+#[test]
+fn a_change_is_judged_by_its_paths() {
+    let code = |paths: &[&str]| state(&captured(paths)).judge(Gate::Diff).code;
+    assert_eq!(code(&["app/a", "app/b"]), Code::Ok);
+    assert_eq!(code(&["app/a", "other/b"]), Code::DiffRefused);
+    assert_eq!(code(&[]), Code::EmptyDiff);
+}
+
+#[test]
+fn exactly_the_commands_of_the_contract_decide() {
+    use Ending::{Exited, TimedOut};
+    type Case<'a> = (&'a str, &'a [(&'a str, Ending)], Code);
+    let cases: [Case<'_>; 7] = [
+        (
+            "all pass",
+            &[("one", Exited(0)), ("two", Exited(0))],
+            Code::Ok,
+        ),
+        (
+            "one that may fail",
+            &[("one", Exited(0)), ("two", Exited(1))],
+            Code::Ok,
+        ),
+        (
+            "one that must pass",
+            &[("one", Exited(1)), ("two", Exited(0))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "timeout",
+            &[("one", TimedOut), ("two", Exited(0))],
+            Code::AcceptanceTimeout,
+        ),
+        ("none ran", &[], Code::AcceptanceFailed),
+        (
+            "one is missing",
+            &[("one", Exited(0))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "another order",
+            &[("two", Exited(0)), ("one", Exited(0))],
+            Code::AcceptanceFailed,
+        ),
+    ];
+    for (name, endings, want) in cases {
+        let state = state(&tests("tree", endings, &[]));
+        assert_eq!(state.judge(Gate::Acceptance).code, want, "{name}");
+    }
+}
+
+#[test]
+fn the_tree_that_was_judged_is_the_tree_that_was_captured() {
+    let both = |tree: &str, altered: &[&str]| {
+        let mut facts = captured(&["app/a"]);
+        facts.extend(tests(tree, &[], altered));
+        state(&facts).judge(Gate::Tree).allow
+    };
+    assert!(both("tree", &[]));
+    assert!(!both("another", &[]));
+    assert!(!both("tree", &["app/a"]));
+}
+
+#[test]
+fn facts_in_an_order_that_cannot_be_are_refused() {
+    let passed = || {
+        let verdict = Verdict::allow("yes");
+        Fact::Passed(Judgement {
+            gate: Gate::Policy,
+            verdict,
+        })
+    };
+    let finished = || Fact::Finished {
+        verdict: Verdict::allow("yes"),
+    };
+    let lying = Fact::Passed(Judgement {
+        gate: Gate::Diff,
+        verdict: Verdict::deny(Code::DiffRefused, "no"),
+    });
+    let cases: [(&str, Vec<Fact>); 7] = [
+        (
+            "an outcome without its intent",
+            vec![Fact::Leased { fence: 1 }],
+        ),
+        (
+            "another outcome than begun",
+            vec![started(Step::Lease), Fact::Lost {}],
+        ),
+        ("a gate twice", vec![passed(), passed()]),
+        ("a pass that is a denial", vec![lying]),
+        (
+            "a step inside another",
+            vec![started(Step::Lease), started(Step::Agent)],
+        ),
+        (
+            "an end inside a step",
+            vec![started(Step::Lease), finished()],
+        ),
+        (
+            "something after the end",
+            vec![finished(), started(Step::Lease)],
+        ),
+    ];
+    for (name, facts) in cases {
+        let all: Vec<Fact> = std::iter::once(opened()).chain(facts).collect();
+        let result = State::fold(&ledger(&all));
+        assert!(matches!(result, Err(BadLedger::Order { .. })), "{name}");
+    }
+    assert!(matches!(State::fold(&[]), Err(BadLedger::Empty)));
+    assert!(
+        State::fold(&ledger(&[passed()])).is_err(),
+        "the first record opens the run"
+    );
+}
+
+#[test]
+fn a_fact_comes_back_from_its_event() {
+    let facts = [
+        opened(),
+        Fact::Lost {},
+        Fact::Cleaned { salvage: None },
+        captured(&["app/a"]).remove(1),
+        tests("tree", &[("one", Ending::Exited(0))], &["app/a"]).remove(1),
+    ];
+    for record in ledger(&facts) {
+        let fact = Fact::of(&record.event, record.seq).unwrap();
+        assert!(facts.contains(&fact), "{}", record.event.event_type);
+    }
+}
+
+#[test]
+fn an_agent_without_an_outcome_is_lost_and_everything_else_is_repeated() {
+    assert_eq!(state(&[started(Step::Agent)]).next(), Next::Lose);
+    let resumed = Fact::Resumed { owner: owner() };
+    assert_eq!(
+        state(&[started(Step::Agent), resumed.clone()]).next(),
+        Next::Lose
+    );
+    assert_eq!(
+        state(&[started(Step::Capture)]).next(),
+        Next::Do(Step::Capture)
+    );
+    let begun = state(&[started(Step::Lease), resumed]);
+    assert_eq!(
+        begun.next(),
+        Next::Judge(Gate::Policy),
+        "what was begun begins anew"
+    );
+}
