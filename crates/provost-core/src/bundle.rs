@@ -1,0 +1,14 @@
+//! Describes the sealed directory of a run, and verifies it.
+//!
+//! # Invariants
+//!
+//! - A bundle is checked from its bytes alone: no repository, no store, no network.
+//! - A signature is checked before what it signs is read.
+//! - Nothing in a bundle is trusted to be well formed; whatever is not becomes a finding.
+
+pub mod compose;
+pub mod dsse;
+pub mod key;
+pub mod report;
+pub mod statement;
+pub mod verify;

@@ -1,0 +1,484 @@
+//! Writes the reports, the manifest and the statement of a run that is at its end.
+//!
+//! Everything here is computed from the ledger's state and the digests of the files, so writing a
+//! bundle twice gives the same bytes. What a run did not reach is said so, never filled in.
+
+mod manifest;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::report::{
+    ArtifactRef, BadShape, CommandResult, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure,
+    GateResult, Gates, GitState, Judged, NextSteps, Producer, ProducerRole, ReviewReport,
+    ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck, Sha256, TaskResult, TaskStatus, TestReport,
+    TestRunner, TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport, WorkStatus,
+};
+use super::statement::{
+    Acceptance, BoxFacts, LedgerHead, RunPredicate, RunStatement, SealedVerdict,
+};
+use super::verify::presence::{EXPECTED, REQUIRED};
+use crate::contract::Contract;
+use crate::object::Oid;
+use crate::record::Head;
+use crate::run::fact::{CommandRun, Ending, ResultFile, Side, Stream, TestRun};
+use crate::run::judge::{compare, render_ending};
+use crate::run::{Gate, State};
+use crate::verdict::Verdict;
+
+/// Why a bundle cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ComposeError {
+    /// The run has not ended.
+    #[error("the run has not ended")]
+    Unfinished,
+    /// A time or digest of the ledger is none.
+    #[error(transparent)]
+    Shape(#[from] BadShape),
+    /// A file that must be there is not.
+    #[error("the bundle has no `{0}`")]
+    Missing(String),
+}
+
+/// The files of a bundle so far, by name, with length and SHA-256.
+pub type Files = BTreeMap<String, (u64, String)>;
+
+/// A run at its end, with the files it left.
+#[derive(Debug)]
+pub struct Composer<'a> {
+    state: &'a State,
+    verdict: &'a Verdict,
+    files: &'a Files,
+}
+
+impl<'a> Composer<'a> {
+    /// A composer for a run that is finished.
+    pub fn new(state: &'a State, files: &'a Files) -> Result<Self, ComposeError> {
+        let verdict = state.finished.as_ref().ok_or(ComposeError::Unfinished)?;
+        Ok(Self {
+            state,
+            verdict,
+            files,
+        })
+    }
+
+    /// The reports, by name; the files they refer to are there already.
+    pub fn reports(&self) -> Result<Vec<(String, Vec<u8>)>, ComposeError> {
+        let task = &self.state.names.task_id;
+        let result = render(&self.task_result()?);
+        Ok(vec![
+            (
+                "reports/review_report.json".into(),
+                render(&self.review_report()?),
+            ),
+            (
+                "reports/test_report.json".into(),
+                render(&self.test_report()?),
+            ),
+            (
+                "reports/work_report.json".into(),
+                render(&self.work_report()?),
+            ),
+            (format!("results/{task}/result.json"), result.clone()),
+            ("reports/task_result.json".into(), result),
+        ])
+    }
+
+    /// What is there and what is not, once all other files are.
+    pub fn evidence_report(&self) -> Vec<u8> {
+        // Written after this report, or this report itself.
+        let later = ["manifest.json", "reports/evidence_report.json"];
+        let absent = |name: &&str| !self.files.contains_key(*name) && !later.contains(name);
+        let expected = REQUIRED.into_iter().chain(EXPECTED);
+        let missing: Vec<String> = expected.filter(absent).map(str::to_owned).collect();
+        let status = if missing.is_empty() {
+            EvidenceStatus::Ok
+        } else {
+            EvidenceStatus::Fail
+        };
+        render(&EvidenceReport { status, missing })
+    }
+
+    fn file(&self, name: &str) -> Result<ArtifactRef, ComposeError> {
+        let (bytes, sha256) = self
+            .files
+            .get(name)
+            .ok_or_else(|| ComposeError::Missing(name.to_owned()))?;
+        Ok(ArtifactRef {
+            name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+            path: name.to_owned(),
+            sha256: sha256.clone().try_into()?,
+            media_type: None,
+            size_bytes: Some(*bytes),
+        })
+    }
+
+    fn head_ref(&self) -> String {
+        let published = self
+            .state
+            .published
+            .as_ref()
+            .map(|published| published.commit.to_string());
+        published.unwrap_or_else(|| self.state.opened.base_commit.to_string())
+    }
+
+    fn gate(&self, gate: Gate) -> GateResult {
+        match self.state.gates.get(&gate) {
+            None => GateResult {
+                passed: false,
+                violations: vec!["not reached".into()],
+            },
+            Some(verdict) => GateResult {
+                passed: verdict.allow,
+                violations: violations(verdict),
+            },
+        }
+    }
+
+    fn failure_reason(&self) -> Option<String> {
+        (!self.verdict.allow).then(|| self.verdict.reason.clone())
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        (!self.verdict.allow).then(|| Failure {
+            message: Some(self.verdict.reason.clone()),
+            hint: Some(format!("provost explain {}", self.verdict.code)),
+        })
+    }
+
+    fn task_result(&self) -> Result<TaskResult, ComposeError> {
+        let status = if self.verdict.allow {
+            TaskStatus::Success
+        } else {
+            TaskStatus::Failed
+        };
+        let suggested = if self.verdict.allow {
+            "land"
+        } else {
+            "explain"
+        };
+        Ok(TaskResult {
+            run_id: self.state.names.run_id.clone(),
+            task_id: self.state.names.task_id.clone(),
+            producer: Producer {
+                role: ProducerRole::Orchestrator,
+                agent_id: "provost".into(),
+                codex_thread_id: None,
+            },
+            status,
+            started_at: time(&self.state.began)?,
+            finished_at: time(&self.state.latest)?,
+            summary: self.verdict.reason.clone(),
+            artifacts: vec![self.file("contract.json")?],
+            git: GitState {
+                baseline_ref: self.state.opened.base_commit.to_string(),
+                head_ref: self.head_ref(),
+                changed_files: self.file("diff_name_only.txt")?,
+                patch: self.file("patch.diff")?,
+            },
+            gates: Gates {
+                diff_gate: self.gate(Gate::Diff),
+                policy_gate: self.gate(Gate::Policy),
+                review_gate: GateResult {
+                    passed: false,
+                    violations: vec!["not reviewed".into()],
+                },
+                tests_gate: self.gate(Gate::Acceptance),
+            },
+            next_steps: NextSteps {
+                suggested_action: suggested.into(),
+                notes: format!("provost {suggested} {}", self.state.names.run_id),
+            },
+            attempt: Some(self.state.attempt),
+            failure: self.failure(),
+        })
+    }
+
+    fn work_report(&self) -> Result<WorkReport, ComposeError> {
+        let changes = self
+            .state
+            .captured
+            .as_ref()
+            .map_or(0, |captured| captured.changes.len());
+        let mut metrics = Map::new();
+        metrics.insert("changed_files".into(), json!(changes));
+        if let Some(agent) = &self.state.agent {
+            metrics.insert("agent_wall_ms".into(), json!(agent.wall_ms));
+            metrics.insert("agent_ending".into(), json!(agent.ending));
+            if let ResultFile::Text(text) = &agent.result {
+                // The agent's own words, as data beside what was measured.
+                metrics.insert("agent_claims".into(), json!(text));
+            }
+        }
+        Ok(WorkReport {
+            task_id: self.state.names.task_id.clone(),
+            status: if self.verdict.allow {
+                WorkStatus::Success
+            } else {
+                WorkStatus::Fail
+            },
+            patch_ref: "patch.diff".into(),
+            diff_summary: format!("{changes} files changed"),
+            evidence_refs: Map::new(),
+            failure_reason: self.failure_reason().unwrap_or_default(),
+            run_id: Some(self.state.names.run_id.clone()),
+            attempt: Some(self.state.attempt),
+            role: None,
+            baseline_ref: Some(self.state.opened.base_commit.to_string()),
+            head_ref: Some(self.head_ref()),
+            patch: None,
+            changed_files: None,
+            gates: None,
+            evidence: None::<EvidenceFiles>,
+            next_actions: None,
+            timestamps: Some(Timestamps {
+                started_at: Some(time(&self.state.began)?),
+                finished_at: Some(time(&self.state.latest)?),
+            }),
+            metrics: Some(metrics),
+            notes: None,
+        })
+    }
+
+    fn review_report(&self) -> Result<ReviewReport, ComposeError> {
+        let diff = self.gate(Gate::Diff);
+        Ok(ReviewReport {
+            run_id: self.state.names.run_id.clone(),
+            reviewer: Reviewer {
+                role: ReviewerRole::Reviewer,
+                agent_id: "none".into(),
+                codex_thread_id: None,
+            },
+            reviewed_at: time(&self.state.latest)?,
+            verdict: ReviewVerdict::Blocked,
+            summary: "not reviewed: the run has no reviewer".into(),
+            scope_check: ScopeCheck {
+                passed: diff.passed,
+                violations: diff.violations,
+            },
+            evidence: vec![self.file("patch.diff")?],
+            task_id: Some(self.state.names.task_id.clone()),
+            attempt: Some(self.state.attempt),
+            produced_diff: Some(false),
+            notes: None,
+            x_provost: None,
+        })
+    }
+
+    fn test_report(&self) -> Result<TestReport, ComposeError> {
+        let run = self.state.tests.get(&Side::Candidate);
+        let contract = self.state.contract().ok();
+        let commands = match (run, &contract) {
+            (Some(run), Some(contract)) => commands(run, contract)?,
+            _ => Vec::new(),
+        };
+        let passed = commands
+            .iter()
+            .filter(|command| command.exit_code == 0)
+            .count();
+        let mut facts = Map::new();
+        if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
+            facts.insert("compared_with_base".into(), json!(compare(base, run)));
+            facts.insert("base".into(), base_facts(base));
+        }
+        let failure = match run {
+            None => Some(Failure {
+                message: Some(format!(
+                    "the acceptance commands did not run: {}",
+                    self.verdict.reason
+                )),
+                hint: None,
+            }),
+            Some(_) => self.failure(),
+        };
+        Ok(TestReport {
+            run_id: self.state.names.run_id.clone(),
+            task_id: self.state.names.task_id.clone(),
+            runner: TestRunner {
+                role: TestRunnerRole::Orchestrator,
+                agent_id: "provost".into(),
+            },
+            started_at: time(&self.state.began)?,
+            finished_at: time(&self.state.latest)?,
+            status: self.test_status(),
+            summary: Some(TestSummary {
+                passed: Some(passed as u64),
+                failed: Some((commands.len() - passed) as u64),
+                skipped: None,
+            }),
+            commands,
+            artifacts: Vec::new(),
+            attempt: Some(self.state.attempt),
+            failure,
+            x_provost: Some(Judged {
+                tree: run.map(|run| run.tree.clone()),
+                facts,
+            }),
+        })
+    }
+
+    fn test_status(&self) -> TestStatus {
+        match (
+            self.state.tests.get(&Side::Candidate),
+            self.state.gates.get(&Gate::Acceptance),
+        ) {
+            (None, _) => TestStatus::Skipped,
+            (Some(_), Some(verdict)) if verdict.allow => TestStatus::Pass,
+            (Some(run), _) if run.commands.iter().any(|command| !exited(command)) => {
+                TestStatus::Error
+            }
+            (Some(_), _) => TestStatus::Fail,
+        }
+    }
+
+    fn candidate(&self) -> Option<Oid> {
+        self.state
+            .captured
+            .as_ref()
+            .map(|captured| captured.tree.clone())
+    }
+
+    /// The statement that is signed: what the run came to.
+    pub fn statement(&self, manifest: &[u8], head: &Head) -> Result<RunStatement, ComposeError> {
+        let state = self.state;
+        let ran = state.tests.get(&Side::Candidate);
+        let passed = ran.map_or(0, |run| {
+            run.commands.iter().filter(|ran| green(ran)).count()
+        });
+        let sandbox = match &state.tested {
+            None => None,
+            Some(test) => Some(BoxFacts {
+                tier: test.tier.clone(),
+                kernel: test.kernel.clone(),
+                launcher_sha256: test.launcher.clone().try_into()?,
+                profile_sha256: test.profile.clone().try_into()?,
+                selftest_held: test.held,
+            }),
+        };
+        let predicate = RunPredicate {
+            run_id: state.names.run_id.clone(),
+            contract_sha256: state.opened.contract_sha256.clone().try_into()?,
+            object_format: state.opened.object_format,
+            base_commit: state.opened.base_commit.clone(),
+            base_tree: state.opened.base_tree.clone(),
+            candidate_tree: self.candidate(),
+            verdict: SealedVerdict {
+                allow: self.verdict.allow,
+                code: self.verdict.code,
+            },
+            ledger_head: LedgerHead::of(head).ok_or(ComposeError::Unfinished)?,
+            manifest_sha256: Sha256::of(manifest),
+            sandbox,
+            acceptance: Acceptance {
+                status: self.test_status(),
+                commands: count(state.opened.contract.acceptance_tests.len()),
+                passed: count(passed),
+            },
+            finished_at: time(&state.latest)?,
+        };
+        Ok(predicate.state())
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn time(text: &str) -> Result<Time, BadShape> {
+    text.to_owned().try_into()
+}
+
+fn render(value: &impl Serialize) -> Vec<u8> {
+    // Structures with string keys; serialising them cannot fail.
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn violations(verdict: &Verdict) -> Vec<String> {
+    if verdict.allow {
+        return Vec::new();
+    }
+    let rows = verdict
+        .details
+        .as_ref()
+        .and_then(|details| details.get("findings"));
+    let rows = rows
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if rows.is_empty() {
+        return vec![verdict.reason.clone()];
+    }
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    rows.iter()
+        .map(|row| format!("{}: {}", text(row, "path"), text(row, "problem")))
+        .collect()
+}
+
+fn green(command: &CommandRun) -> bool {
+    command.ending == Ending::Exited(0)
+}
+
+fn exited(command: &CommandRun) -> bool {
+    matches!(command.ending, Ending::Exited(_))
+}
+
+/// The exit code of a report, which has no other way to say how a command ended.
+fn exit_code(ending: Ending) -> i64 {
+    match ending {
+        Ending::Exited(status) => i64::from(status),
+        Ending::Signalled(signal) => 128 + i64::from(signal),
+        Ending::TimedOut | Ending::Cancelled | Ending::LeaseLost => 124,
+        Ending::OutputLimit => 125,
+        Ending::NotStarted => 127,
+    }
+}
+
+fn stream(stream: &Stream) -> Result<ArtifactRef, BadShape> {
+    Ok(ArtifactRef {
+        name: stream
+            .file
+            .rsplit('/')
+            .next()
+            .unwrap_or(&stream.file)
+            .to_owned(),
+        path: stream.file.clone(),
+        sha256: stream.sha256.clone().try_into()?,
+        media_type: None,
+        size_bytes: Some(stream.kept),
+    })
+}
+
+fn commands(run: &TestRun, contract: &Contract) -> Result<Vec<CommandResult>, BadShape> {
+    let one = |(ran, test): (&CommandRun, &crate::contract::Test)| {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "milliseconds of a run fit a double"
+        )]
+        let seconds = |millis: u64| millis as f64 / 1000.0;
+        Ok(CommandResult {
+            name: ran.name.clone(),
+            cmd_argv: ran.argv.clone(),
+            must_pass: test.must_pass,
+            timeout_sec: contract.time_limit.as_secs_f64(),
+            exit_code: exit_code(ran.ending),
+            duration_sec: seconds(ran.wall_ms),
+            stdout: stream(&ran.stdout)?,
+            stderr: stream(&ran.stderr)?,
+            cwd: None,
+        })
+    };
+    run.commands.iter().zip(&contract.tests).map(one).collect()
+}
+
+fn base_facts(base: &TestRun) -> Value {
+    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending) });
+    json!({
+        "tree": base.tree,
+        "cached": base.cached,
+        "commands": base.commands.iter().map(row).collect::<Vec<_>>(),
+    })
+}

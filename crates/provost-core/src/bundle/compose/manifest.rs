@@ -1,0 +1,127 @@
+//! Writes the manifest: what a run was, and the digest of every file it left.
+
+use std::collections::BTreeMap;
+
+use serde_json::Map;
+
+use super::{ComposeError, Composer, render, time};
+use crate::bundle::report::{
+    BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
+    TaskState, Trace, Versions,
+};
+
+impl Composer<'_> {
+    /// The manifest, once every file it names is there.
+    pub fn manifest(&self) -> Result<Vec<u8>, ComposeError> {
+        let state = self.state;
+        let status = if self.verdict.allow {
+            RunStatus::Success
+        } else {
+            RunStatus::Failure
+        };
+        Ok(render(&RunManifest {
+            run_id: state.names.run_id.clone(),
+            created_at: time(&state.began)?,
+            finished_at: Some(time(&state.latest)?),
+            status,
+            task_id: Some(state.names.task_id.clone()),
+            failure_reason: self.failure_reason(),
+            notes: None,
+            user_request: state.opened.contract.inputs.spec.clone(),
+            trace_id: state.names.trace_id.clone(),
+            diagnostic: None,
+            runner: Some(Runner {
+                name: Some("exec".into()),
+                mcp_only: None,
+                profile: None,
+            }),
+            policy_pack: None,
+            repo: self.repo(),
+            versions: self.versions(),
+            model: None,
+            role_binding_summary: None,
+            tasks: vec![self.task()?],
+            artifacts: Vec::new(),
+            evidence_hashes: self.hashes()?,
+            integrity: Some(self.integrity()?),
+            trace: Some(Trace {
+                trace_id: Some(state.names.trace_id.clone()),
+                trace_url: None,
+            }),
+            workflow: None,
+            observability: None,
+            x_provost: Some(self.extra()),
+        }))
+    }
+
+    fn hashes(&self) -> Result<BTreeMap<String, Sha256>, BadShape> {
+        let hash = |(name, (_, sha256)): (&String, &(u64, String))| {
+            Ok((name.clone(), sha256.clone().try_into()?))
+        };
+        self.files.iter().map(hash).collect()
+    }
+
+    fn repo(&self) -> Repo {
+        let published = self.state.published.as_ref();
+        Repo {
+            root: ".".into(),
+            baseline_ref: self.state.opened.base_commit.to_string(),
+            final_ref: published.map(|published| published.commit.to_string()),
+            remote_url: None,
+            branch: published.map(|published| published.branch.clone()),
+        }
+    }
+
+    fn versions(&self) -> Versions {
+        Versions {
+            contracts_schema: "v1".into(),
+            orchestrator: self.state.opened.version.clone(),
+            codex_cli: None,
+            agents_sdk: None,
+            python: None,
+            node: None,
+        }
+    }
+
+    fn task(&self) -> Result<TaskEntry, ComposeError> {
+        let assigned = &self.state.opened.contract.assigned_agent;
+        let status = if self.verdict.allow {
+            TaskState::Success
+        } else {
+            TaskState::Failed
+        };
+        Ok(TaskEntry {
+            task_id: self.state.names.task_id.clone(),
+            role: assigned.role,
+            contract: self.file("contract.json")?,
+            status,
+            assigned_agent_id: Some(assigned.agent_id.clone()),
+            thread_id: None,
+            result: Some(self.file("reports/task_result.json")?),
+            review_report: Some(self.file("reports/review_report.json")?),
+            test_report: Some(self.file("reports/test_report.json")?),
+        })
+    }
+
+    fn integrity(&self) -> Result<Integrity, BadShape> {
+        Ok(Integrity {
+            contract_sha256: Some(self.state.opened.contract_sha256.clone().try_into()?),
+            contract_signature_path: None,
+            contract_signature_sha256: None,
+            events_hashchain_path: Some("events.jsonl".into()),
+            manifest_sha256: None,
+        })
+    }
+
+    fn extra(&self) -> ManifestExtra {
+        let opened = &self.state.opened;
+        ManifestExtra {
+            object_format: opened.object_format,
+            base_commit: opened.base_commit.clone(),
+            base_tree: opened.base_tree.clone(),
+            tree: self.candidate(),
+            directories: BTreeMap::from([("codex".into(), "agent".into())]),
+            facts: Map::new(),
+        }
+    }
+}

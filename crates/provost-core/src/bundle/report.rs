@@ -1,0 +1,39 @@
+//! Gives the reports of a run their types: the v1 tables, field by field.
+//!
+//! Objects are closed and a field is what its table says or the document is refused; an optional
+//! field is left out, never `null`. What Provost adds is in one optional object `x_provost`, so a
+//! plain v1 document stays valid.
+
+mod evidence_report;
+mod manifest;
+mod review_report;
+mod role_binding;
+mod shape;
+mod surroundings;
+mod task_result;
+mod test_report;
+mod work_report;
+
+#[cfg(test)]
+mod tests;
+
+pub use evidence_report::{EvidenceReport, EvidenceStatus};
+pub use manifest::{
+    Integrity, ManifestExtra, REQUIRED_HASHES, RunManifest, RunStatus, TaskEntry, TaskState,
+};
+pub use review_report::{ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck};
+pub use role_binding::{
+    Binding, BindingAuthority, BindingSource, BindingStatus, BindingSummary, Capability,
+    CapabilityStatus, ExecutionAuthority, McpBundle, RoleBinding, RuntimeStatus, SkillsBundle,
+    Validation,
+};
+pub use shape::{ArtifactRef, BadShape, Failure, GateResult, Judged, Sha256, Time};
+pub use surroundings::{Model, Observability, PolicyPack, Repo, Runner, Trace, Versions, Workflow};
+pub use task_result::{Gates, GitState, NextSteps, Producer, ProducerRole, TaskResult, TaskStatus};
+pub use test_report::{
+    CommandResult, TestReport, TestRunner, TestRunnerRole, TestStatus, TestSummary,
+};
+pub use work_report::{
+    EvidenceFiles, FileRef, NextActions, PartialGate, Timestamps, WorkGates, WorkReport, WorkRole,
+    WorkStatus,
+};

@@ -1,0 +1,22 @@
+//! The report about the evidence itself: what a run did not leave.
+
+use serde::{Deserialize, Serialize};
+
+/// `evidence_report.v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceReport {
+    /// Whether everything is there.
+    pub status: EvidenceStatus,
+    /// What is not: paths from the root of the bundle.
+    pub missing: Vec<String>,
+}
+
+/// Whether everything is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum EvidenceStatus {
+    Ok,
+    Fail,
+}

@@ -1,0 +1,113 @@
+//! The report of the reviewer, who reads and never writes.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::shape::{ArtifactRef, Judged, Time, present};
+
+/// `review_report.v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewReport {
+    /// The run.
+    pub run_id: String,
+    /// Who reviewed.
+    pub reviewer: Reviewer,
+    /// When.
+    pub reviewed_at: Time,
+    /// What the reviewer says; `BLOCKED` when nobody reviewed.
+    pub verdict: ReviewVerdict,
+    /// The same in words.
+    pub summary: String,
+    /// Whether the change stays in its scope.
+    pub scope_check: ScopeCheck,
+    /// What the reviewer looked at.
+    pub evidence: Vec<ArtifactRef>,
+    /// The task.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub task_id: Option<String>,
+    /// Which attempt was reviewed.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub attempt: Option<u32>,
+    /// Whether the reviewer changed anything; never true.
+    #[serde(
+        default,
+        deserialize_with = "never",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub produced_diff: Option<bool>,
+    /// What a reader should know besides.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub notes: Option<String>,
+    /// What Provost adds.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub x_provost: Option<Judged>,
+}
+
+/// Who reviewed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reviewer {
+    /// Its role.
+    pub role: ReviewerRole,
+    /// Its id.
+    pub agent_id: String,
+    /// Its conversation.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub codex_thread_id: Option<String>,
+}
+
+/// The one role that reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum ReviewerRole {
+    Reviewer,
+}
+
+/// What a reviewer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum ReviewVerdict {
+    Pass,
+    Fail,
+    Blocked,
+}
+
+/// Whether a change stays in its scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeCheck {
+    /// Whether it does.
+    pub passed: bool,
+    /// Where it does not.
+    pub violations: Vec<String>,
+}
+
+fn never<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<bool>, D::Error> {
+    if bool::deserialize(reader)? {
+        return Err(D::Error::custom("is true: the reviewer changed the tree"));
+    }
+    Ok(Some(false))
+}

@@ -1,0 +1,167 @@
+//! How the role of a contract was bound to what ran: a summary to read, never an authority.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::shape::{nullable, present};
+
+/// `role_binding_summary` of a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoleBinding {
+    /// What this summary is.
+    pub authority: BindingAuthority,
+    /// What it was derived from.
+    pub source: String,
+    /// What decides instead of it.
+    pub execution_authority: ExecutionAuthority,
+    /// The skills of the role.
+    pub skills_bundle_ref: SkillsBundle,
+    /// The tools of the role.
+    pub mcp_bundle_ref: McpBundle,
+    /// What runs the role.
+    pub runtime_binding: Binding,
+}
+
+/// The one thing a summary can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BindingAuthority {
+    /// Read off the contract.
+    #[serde(rename = "contract-derived-read-model")]
+    ContractDerivedReadModel,
+}
+
+/// The one thing that decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExecutionAuthority {
+    /// The contract.
+    #[serde(rename = "task_contract")]
+    TaskContract,
+}
+
+/// What happens when a bundle cannot be resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Validation {
+    /// The contract is refused.
+    #[serde(rename = "fail-closed")]
+    FailClosed,
+}
+
+/// How far a bundle was resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum BindingStatus {
+    Unresolved,
+    Resolved,
+    RegistryBacked,
+}
+
+/// The skills of a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkillsBundle {
+    /// How far it was resolved.
+    pub status: BindingStatus,
+    /// Where it is.
+    #[serde(rename = "ref", deserialize_with = "nullable")]
+    pub reference: Option<String>,
+    /// Which it is.
+    #[serde(deserialize_with = "nullable")]
+    pub bundle_id: Option<String>,
+    /// What is in it.
+    pub resolved_skill_set: Vec<String>,
+    /// What happens when it cannot be resolved.
+    pub validation: Validation,
+}
+
+/// The tools of a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpBundle {
+    /// How far it was resolved.
+    pub status: BindingStatus,
+    /// Where it is.
+    #[serde(rename = "ref", deserialize_with = "nullable")]
+    pub reference: Option<String>,
+    /// What is in it.
+    pub resolved_mcp_tool_set: Vec<String>,
+    /// What happens when it cannot be resolved.
+    pub validation: Validation,
+}
+
+/// What runs a role.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// How far it was resolved.
+    pub status: RuntimeStatus,
+    /// What this is.
+    pub authority_scope: BindingAuthority,
+    /// Where each part was read.
+    pub source: BindingSource,
+    /// What was read there.
+    pub summary: BindingSummary,
+    /// What it can do.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub capability: Option<Capability>,
+}
+
+/// How far a runtime was resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum RuntimeStatus {
+    Unresolved,
+    PartiallyResolved,
+    ContractDerived,
+}
+
+/// Where the parts of a binding were read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub struct BindingSource {
+    pub runner: String,
+    pub provider: String,
+    pub model: String,
+}
+
+/// The parts of a binding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub struct BindingSummary {
+    #[serde(deserialize_with = "nullable")]
+    pub runner: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub provider: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub model: Option<String>,
+}
+
+/// What a runtime can do. The format tells the names of these fields and not their shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub struct Capability {
+    pub status: CapabilityStatus,
+    pub lane: Value,
+    pub compat_api_mode: Value,
+    pub provider_status: Value,
+    pub provider_inventory_id: Value,
+    pub tool_execution: Value,
+    pub notes: Value,
+}
+
+/// The one thing a capability can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CapabilityStatus {
+    /// It can be shown before it is used.
+    Previewable,
+}

@@ -1,0 +1,266 @@
+//! Holds the shapes that several reports share, and the rules their fields keep.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::object::{Oid, sha256};
+
+/// Why a text is not what a field asks for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadShape {
+    /// Not a SHA-256 digest.
+    #[error("`{0}` is not a SHA-256 digest of 64 hexadecimal digits")]
+    Sha256(String),
+    /// Not a time.
+    #[error("`{0}` is not a time as RFC 3339 writes it")]
+    Time(String),
+}
+
+/// A SHA-256 digest: 64 hexadecimal digits, kept in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Sha256(String);
+
+impl Sha256 {
+    /// The digest of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha256(bytes))
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Sha256 {
+    type Error = BadShape;
+
+    fn try_from(text: String) -> Result<Self, BadShape> {
+        if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(Self(text.to_ascii_lowercase()))
+        } else {
+            Err(BadShape::Sha256(text))
+        }
+    }
+}
+
+impl From<Sha256> for String {
+    fn from(digest: Sha256) -> Self {
+        digest.0
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A point in time as RFC 3339 writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Time(String);
+
+impl Time {
+    /// The time as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Time {
+    type Error = BadShape;
+
+    fn try_from(text: String) -> Result<Self, BadShape> {
+        if is_time(text.as_bytes()) {
+            Ok(Self(text))
+        } else {
+            Err(BadShape::Time(text))
+        }
+    }
+}
+
+impl TryFrom<&str> for Time {
+    type Error = BadShape;
+
+    fn try_from(text: &str) -> Result<Self, BadShape> {
+        text.to_owned().try_into()
+    }
+}
+
+impl From<Time> for String {
+    fn from(time: Time) -> Self {
+        time.0
+    }
+}
+
+/// Whether `text` is `YYYY-MM-DDThh:mm:ss[.f…](Z|±hh:mm)` with every number in its range.
+fn is_time(text: &[u8]) -> bool {
+    let number = |range: std::ops::Range<usize>, least: u32, most: u32| {
+        let digits = text.get(range).unwrap_or_default();
+        let value = digits.iter().try_fold(0, |value: u32, byte| {
+            let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+            Some(value * 10 + digit)
+        });
+        !digits.is_empty() && value.is_some_and(|value| (least..=most).contains(&value))
+    };
+    let mark = |at: usize, any_of: &[u8]| text.get(at).is_some_and(|byte| any_of.contains(byte));
+    let fraction = if mark(19, b".") {
+        let tail = text.get(20..).unwrap_or_default();
+        1 + tail.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    } else {
+        0
+    };
+    let zone = 19 + fraction;
+    let zone_holds = if mark(zone, b"Zz") {
+        text.len() == zone + 1
+    } else {
+        text.len() == zone + 6
+            && mark(zone, b"+-")
+            && number(zone + 1..zone + 3, 0, 23)
+            && mark(zone + 3, b":")
+            && number(zone + 4..zone + 6, 0, 59)
+    };
+    number(0..4, 0, 9999)
+        && mark(4, b"-")
+        && number(5..7, 1, 12)
+        && mark(7, b"-")
+        && number(8..10, 1, 31)
+        && mark(10, b"Tt")
+        && number(11..13, 0, 23)
+        && mark(13, b":")
+        && number(14..16, 0, 59)
+        && mark(16, b":")
+        && number(17..19, 0, 60)
+        && fraction != 1
+        && zone_holds
+}
+
+/// A file of the bundle, by path and digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactRef {
+    /// What it is called.
+    pub name: String,
+    /// Where it lies, from the root of the bundle.
+    pub path: String,
+    /// The digest of its bytes.
+    pub sha256: Sha256,
+    /// What kind of content it has.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub media_type: Option<String>,
+    /// How many bytes it has.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub size_bytes: Option<u64>,
+}
+
+/// The answer of one gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateResult {
+    /// Whether it let the change through.
+    pub passed: bool,
+    /// What it held against the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<String>,
+}
+
+/// Why something failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// What is wrong.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub message: Option<String>,
+    /// What to do about it.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub hint: Option<String>,
+}
+
+/// What Provost adds to a report that judges: exactly which tree was judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judged {
+    /// The tree; absent when the run had none to judge.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub tree: Option<Oid>,
+    /// Facts beside the judgement that decide nothing.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub facts: Map<String, Value>,
+}
+
+/// An optional field that is there: `null` is not a way to leave it out.
+pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    reader: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(reader).map(Some)
+}
+
+/// A required field that may be `null`; without this, serde takes a missing one for `null`.
+pub(super) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    reader: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(reader)
+}
+
+/// A text that says something.
+pub(super) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+    let text = String::deserialize(reader)?;
+    if text.is_empty() {
+        return Err(D::Error::custom("is empty"));
+    }
+    Ok(text)
+}
+
+/// An id long enough not to be guessed wrong.
+pub(super) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+    let text = String::deserialize(reader)?;
+    if text.chars().count() < 8 {
+        return Err(D::Error::custom("has fewer than 8 characters"));
+    }
+    Ok(text)
+}
+
+/// A list that names something.
+pub(super) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    reader: D,
+) -> Result<Vec<T>, D::Error> {
+    let list = Vec::deserialize(reader)?;
+    if list.is_empty() {
+        return Err(D::Error::custom("is an empty list"));
+    }
+    Ok(list)
+}
+
+/// A number of seconds.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(reader)?;
+    if number < 0.0 {
+        return Err(D::Error::custom("is less than 0"));
+    }
+    Ok(number)
+}

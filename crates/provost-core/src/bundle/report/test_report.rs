@@ -1,0 +1,140 @@
+//! The report of the acceptance commands: what ran, and how it ended.
+
+use serde::{Deserialize, Serialize};
+
+use super::shape::{ArtifactRef, Failure, Judged, Time, one_or_more, present, seconds};
+
+/// `test_report.v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestReport {
+    /// The run.
+    pub run_id: String,
+    /// The task.
+    pub task_id: String,
+    /// Who ran the commands.
+    pub runner: TestRunner,
+    /// When the first began.
+    pub started_at: Time,
+    /// When the last ended.
+    pub finished_at: Time,
+    /// How they ended together; `SKIPPED` when none ran.
+    pub status: TestStatus,
+    /// The commands, in the order they ran.
+    pub commands: Vec<CommandResult>,
+    /// What they left besides.
+    pub artifacts: Vec<ArtifactRef>,
+    /// Which attempt was judged.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub attempt: Option<u32>,
+    /// How many tests.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub summary: Option<TestSummary>,
+    /// Why it failed, or why nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// What Provost adds.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub x_provost: Option<Judged>,
+}
+
+/// Who ran the commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestRunner {
+    /// Its role.
+    pub role: TestRunnerRole,
+    /// Its id.
+    pub agent_id: String,
+}
+
+/// The roles that run acceptance commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum TestRunnerRole {
+    TestRunner,
+    Orchestrator,
+}
+
+/// How the commands ended together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub enum TestStatus {
+    Pass,
+    Fail,
+    Error,
+    Skipped,
+}
+
+/// One command and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandResult {
+    /// What the contract calls it.
+    pub name: String,
+    /// The program and its arguments; never empty.
+    #[serde(deserialize_with = "one_or_more")]
+    pub cmd_argv: Vec<String>,
+    /// Whether the contract needs it to pass.
+    pub must_pass: bool,
+    /// When it would have been stopped.
+    #[serde(deserialize_with = "seconds")]
+    pub timeout_sec: f64,
+    /// How it ended.
+    pub exit_code: i64,
+    /// How long it took.
+    #[serde(deserialize_with = "seconds")]
+    pub duration_sec: f64,
+    /// What it printed.
+    pub stdout: ArtifactRef,
+    /// What it printed as errors.
+    pub stderr: ArtifactRef,
+    /// Where it ran.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cwd: Option<String>,
+}
+
+/// How many tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestSummary {
+    /// Passed.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub passed: Option<u64>,
+    /// Failed.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub failed: Option<u64>,
+    /// Skipped.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub skipped: Option<u64>,
+}

@@ -1,0 +1,128 @@
+//! Looks for what is missing, and for what is there and was not sealed.
+
+use super::read::{
+    AFTER, ATTESTATION, BASELINE, Bundle, CHANGED, CONTRACT, EVIDENCE_REPORT, LEDGER, MANIFEST,
+    PACK, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
+};
+use super::replay::is_later;
+use super::report::Finding;
+use crate::bundle::report::EvidenceStatus;
+use crate::path::RepoPath;
+
+/// What every sealed run has, however it ended. The attestation is missed by its own check.
+pub(in crate::bundle) const REQUIRED: [&str; 8] = [
+    CONTRACT,
+    MANIFEST,
+    LEDGER,
+    PATCH,
+    CHANGED,
+    REVIEW_REPORT,
+    TEST_REPORT,
+    EVIDENCE_REPORT,
+];
+
+/// What a run has unless it says in its evidence report that it has not.
+pub(in crate::bundle) const EXPECTED: [&str; 12] = [
+    "meta.json",
+    "worktree_ref.txt",
+    TASK_RESULT,
+    WORK_REPORT,
+    BASELINE,
+    "git/patch.diff",
+    "git/diff_name_only.txt",
+    "tests/command.txt",
+    "tests/stdout.log",
+    "tests/stderr.log",
+    "box/selftest.json",
+    "trace/trace_id.txt",
+];
+
+/// What lies in the directory of a run and cannot be named in its manifest.
+const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, "driver.lock"];
+
+/// Whether the manifest names the file, and so another check misses it.
+fn is_named(bundle: &Bundle<'_>, name: &str) -> bool {
+    let manifest = bundle.manifest.as_ref();
+    manifest.is_some_and(|manifest| manifest.evidence_hashes.contains_key(name))
+}
+
+/// Every file that must be there is there.
+pub(super) fn required(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let has_candidate = bundle
+        .predicate()
+        .is_some_and(|predicate| predicate.candidate_tree.is_some());
+    REQUIRED
+        .into_iter()
+        .chain(has_candidate.then_some(PACK))
+        .filter(|name| !is_named(bundle, name))
+        .filter_map(|name| match bundle.file(name) {
+            None => Some(Finding::incomplete(name, "is missing")),
+            Some(Err(problem)) => Some(Finding::incomplete(name, problem)),
+            Some(Ok(_)) => None,
+        })
+        .collect()
+}
+
+/// Every other file is there, or the evidence report says that it is not.
+pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let Some(report) = &bundle.reports.evidence else {
+        return Vec::new();
+    };
+    let owned_up = |name: &str| report.missing.iter().any(|missing| missing == name);
+    EXPECTED
+        .into_iter()
+        .filter(|name| bundle.file(name).is_none() && !owned_up(name) && !is_named(bundle, name))
+        .map(|name| {
+            Finding::incomplete(name, "is missing, and the evidence report does not say so")
+        })
+        .collect()
+}
+
+/// Every file that is there was sealed.
+pub(super) fn unnamed(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let Some(manifest) = &bundle.manifest else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for (name, file) in &bundle.files {
+        let Ok(path) = RepoPath::try_from(name) else {
+            let problem = file
+                .as_ref()
+                .err()
+                .map_or("has a name no evidence has", String::as_str);
+            findings.push(Finding::incomplete(name, problem));
+            continue;
+        };
+        if BESIDE.contains(&path.as_str()) || is_later(path.as_str()) {
+            continue;
+        }
+        if !manifest.evidence_hashes.contains_key(path.as_str()) {
+            let what = match file {
+                Ok(_) => "is not named in the manifest".to_owned(),
+                Err(problem) => format!("is not named in the manifest, and {problem}"),
+            };
+            findings.push(Finding::incomplete(name, what));
+        }
+    }
+    findings
+}
+
+/// The evidence report says of itself what is true.
+pub(super) fn evidence_report(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let Some(report) = &bundle.reports.evidence else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    for name in &report.missing {
+        if bundle.file(name).is_some() {
+            let problem = format!("says that `{name}` is missing, and it is there");
+            findings.push(Finding::altered(EVIDENCE_REPORT, problem));
+        }
+    }
+    let essential = |name: &String| REQUIRED.contains(&name.as_str()) || name == TASK_RESULT;
+    if report.status == EvidenceStatus::Ok && report.missing.iter().any(essential) {
+        let problem = "says `ok` although something essential is missing";
+        findings.push(Finding::altered(EVIDENCE_REPORT, problem));
+    }
+    findings
+}

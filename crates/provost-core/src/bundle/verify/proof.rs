@@ -1,0 +1,170 @@
+//! Proves the difference from git objects alone: base commit, both trees, and what lies between.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use super::read::{ATTESTATION, Bundle, CHANGED, PACK};
+use super::report::Finding;
+use crate::bundle::statement::RunPredicate;
+use crate::change::Change;
+use crate::object::{Kind, Mode, Oid};
+use crate::pack::{self, Objects};
+use crate::path::RawPath;
+use crate::scope::Scope;
+use crate::tree;
+
+/// The most bytes of trees we walk.
+///
+/// A tree may name one directory many times over, so a small pack can hold more paths than there
+/// is time for.
+const MOST_WALKED: usize = 1 << 26;
+
+/// The pack proves that the trees are what the seal says, and that they differ in exactly the
+/// paths that are listed, all of them in scope if the run was accepted.
+pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let Some(predicate) = bundle.predicate() else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    let listed = listed(bundle, &mut findings);
+    let Some(candidate) = &predicate.candidate_tree else {
+        if listed.is_some_and(|paths| !paths.is_empty()) {
+            findings.push(Finding::altered(
+                CHANGED,
+                "lists paths of a run that has no candidate",
+            ));
+        }
+        return findings;
+    };
+    let Some(bytes) = bundle.bytes(PACK) else {
+        return findings;
+    };
+    let objects = match pack::read(bytes, predicate.object_format) {
+        Ok(objects) => objects,
+        Err(error) => {
+            findings.push(Finding::altered(PACK, error.to_string()));
+            return findings;
+        }
+    };
+    findings.extend(base(predicate, &objects));
+    let walked = Cell::new(0_usize);
+    let look = |oid: &Oid| {
+        let (_, bytes) = objects.get(oid).filter(|(kind, _)| *kind == Kind::Tree)?;
+        // An empty directory costs something as well.
+        walked.set(walked.get().saturating_add(bytes.len() + 64));
+        (walked.get() <= MOST_WALKED).then(|| bytes.clone())
+    };
+    match tree::diff(&predicate.base_tree, candidate, look) {
+        Ok(changes) => {
+            findings.extend(contents(&changes, &objects));
+            findings.extend(scope(bundle, predicate, &changes));
+            if let Some(listed) = listed {
+                findings.extend(compare(&changes, &listed));
+            }
+        }
+        Err(_) if walked.get() > MOST_WALKED => {
+            findings.push(Finding::altered(
+                PACK,
+                "holds trees with more paths than are followed",
+            ));
+        }
+        Err(error) => {
+            let problem = format!("does not prove the trees: {error}");
+            findings.push(Finding::altered(PACK, problem));
+        }
+    }
+    findings
+}
+
+/// The paths that are listed as changed.
+fn listed(bundle: &Bundle<'_>, findings: &mut Vec<Finding>) -> Option<BTreeSet<RawPath>> {
+    let bytes = bundle.bytes(CHANGED)?;
+    let mut wrong = |line: usize, problem: &str| {
+        findings.push(Finding::altered(format!("{CHANGED} line {line}"), problem));
+    };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        wrong(1, "is not UTF-8");
+        return None;
+    };
+    let mut paths = BTreeSet::new();
+    for (index, line) in text.split_terminator('\n').enumerate() {
+        match RawPath::try_from(line.to_owned()) {
+            Ok(path) if path.to_string() != line || line.is_empty() => {
+                wrong(index + 1, "is not spelled as we spell a path");
+            }
+            Ok(path) if paths.contains(&path) => wrong(index + 1, "is there twice"),
+            Ok(path) => {
+                paths.insert(path);
+            }
+            Err(error) => wrong(index + 1, &error.to_string()),
+        }
+    }
+    Some(paths)
+}
+
+/// The base commit is there and has the base tree.
+fn base(predicate: &RunPredicate, objects: &Objects) -> Option<Finding> {
+    let problem = match objects.get(&predicate.base_commit) {
+        None => "does not hold the base commit",
+        Some((Kind::Commit, bytes)) => match tree::commit_tree(bytes) {
+            Some(tree) if tree == predicate.base_tree => return None,
+            Some(_) => "holds a base commit with another tree than the sealed one",
+            None => "holds a base commit that names no tree",
+        },
+        Some(_) => "holds something else in place of the base commit",
+    };
+    Some(Finding::altered(PACK, problem))
+}
+
+/// Every content that is new is there.
+fn contents(changes: &[Change], objects: &Objects) -> Vec<Finding> {
+    let new = changes.iter().filter_map(|change| {
+        let side = change.after.as_ref()?;
+        // A commit of another repository is not ours to carry.
+        (side.mode != Mode::Gitlink).then_some((&change.path, &side.oid))
+    });
+    new.filter(|(_, oid)| !matches!(objects.get(oid), Some((Kind::Blob, _))))
+        .map(|(path, oid)| {
+            let problem = format!("does not hold {oid}, the new content of `{path}`");
+            Finding::incomplete(PACK, problem)
+        })
+        .collect()
+}
+
+/// An accepted run changed only what its contract covers.
+fn scope(bundle: &Bundle<'_>, predicate: &RunPredicate, changes: &[Change]) -> Vec<Finding> {
+    let Some(contract) = &bundle.contract else {
+        return Vec::new();
+    };
+    // A scope that does not parse is a finding about the contract.
+    let Ok(scope) = Scope::parse(&contract.allowed_paths) else {
+        return Vec::new();
+    };
+    if !predicate.verdict.allow {
+        return Vec::new();
+    }
+    changes
+        .iter()
+        .filter(|change| !scope.covers_raw(&change.path))
+        .map(|change| {
+            let problem = format!(
+                "accepts a change of `{}`, which is out of scope",
+                change.path
+            );
+            Finding::altered(ATTESTATION, problem)
+        })
+        .collect()
+}
+
+/// The paths that differ are those that are listed.
+fn compare(changes: &[Change], listed: &BTreeSet<RawPath>) -> Vec<Finding> {
+    let differing: BTreeSet<&RawPath> = changes.iter().map(|change| &change.path).collect();
+    let silent = differing.iter().filter(|path| !listed.contains(**path));
+    let invented = listed.iter().filter(|path| !differing.contains(path));
+    let silent = silent.map(|path| format!("does not list `{path}`, which differs"));
+    let invented = invented.map(|path| format!("lists `{path}`, which does not differ"));
+    silent
+        .chain(invented)
+        .map(|problem| Finding::altered(CHANGED, problem))
+        .collect()
+}

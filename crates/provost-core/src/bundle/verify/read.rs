@@ -1,0 +1,207 @@
+//! Reads every file of a bundle once, and every document in it.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use super::report::{Finding, Signer};
+use super::{Files, ledger, seal};
+use crate::bundle::dsse::Envelope;
+use crate::bundle::key::PublicKey;
+use crate::bundle::report::{
+    EvidenceReport, ReviewReport, RunManifest, TaskResult, TestReport, WorkReport,
+};
+use crate::bundle::statement::{RunPredicate, RunStatement};
+use crate::contract::document::Document;
+use crate::json;
+use crate::object::sha256;
+use crate::path::RawPath;
+use crate::record::{self, Chain, Head};
+
+/// The contract.
+pub(super) const CONTRACT: &str = "contract.json";
+/// The digests of everything else.
+pub(super) const MANIFEST: &str = "manifest.json";
+/// The ledger.
+pub(super) const LEDGER: &str = "events.jsonl";
+/// The ledger of what came after the seal.
+pub(super) const AFTER: &str = "after.jsonl";
+/// The signed statement.
+pub(super) const ATTESTATION: &str = "attestation.dsse.json";
+/// The difference.
+pub(super) const PATCH: &str = "patch.diff";
+/// The paths that differ.
+pub(super) const CHANGED: &str = "diff_name_only.txt";
+/// The commit the work began from.
+pub(super) const BASELINE: &str = "git/baseline_commit.txt";
+/// The objects that prove the difference.
+pub(super) const PACK: &str = "git/objects.pack";
+/// The five reports.
+pub(super) const TASK_RESULT: &str = "reports/task_result.json";
+pub(super) const WORK_REPORT: &str = "reports/work_report.json";
+pub(super) const REVIEW_REPORT: &str = "reports/review_report.json";
+pub(super) const TEST_REPORT: &str = "reports/test_report.json";
+pub(super) const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
+
+/// The files whose bytes are looked into; of all others only the digest is needed.
+const DOCUMENTS: [&str; 13] = [
+    CONTRACT,
+    MANIFEST,
+    LEDGER,
+    AFTER,
+    ATTESTATION,
+    CHANGED,
+    BASELINE,
+    PACK,
+    TASK_RESULT,
+    WORK_REPORT,
+    REVIEW_REPORT,
+    TEST_REPORT,
+    EVIDENCE_REPORT,
+];
+
+/// One file of a bundle, read.
+#[derive(Debug)]
+pub struct File {
+    /// The digest of its bytes.
+    pub sha256: String,
+    /// How many bytes it has.
+    pub size: u64,
+    /// Its bytes, if anybody looks into them; else empty.
+    pub bytes: Vec<u8>,
+}
+
+/// The reports that are there and parse.
+#[derive(Debug, Default)]
+pub struct Reports {
+    /// What came of the task.
+    pub task_result: Option<TaskResult>,
+    /// What the agent did.
+    pub work: Option<WorkReport>,
+    /// What the reviewer said.
+    pub review: Option<ReviewReport>,
+    /// How the acceptance commands ended.
+    pub test: Option<TestReport>,
+    /// What is missing.
+    pub evidence: Option<EvidenceReport>,
+}
+
+/// A bundle, read once; what is missing or does not parse is `None` and a finding.
+#[derive(Debug)]
+pub struct Bundle<'a> {
+    /// Every file, or in words why it cannot be read.
+    pub files: BTreeMap<RawPath, Result<File, String>>,
+    /// The seal, if it parses.
+    pub envelope: Option<Envelope>,
+    /// Who signed the seal.
+    pub signer: Signer,
+    /// What was signed; only of a signature that holds or whose key is unknown.
+    pub statement: Option<RunStatement>,
+    /// The digests of everything else.
+    pub manifest: Option<RunManifest>,
+    /// The ledger, if it is a chain.
+    pub ledger: Option<Chain>,
+    /// What was asked for.
+    pub contract: Option<Document>,
+    /// The reports.
+    pub reports: Reports,
+    /// The keys the reader trusts.
+    pub trusted: &'a [PublicKey],
+    /// Where the ledger ends, as known from elsewhere.
+    pub pin: Option<&'a Head>,
+    /// The one key that will do.
+    pub want_key: Option<&'a PublicKey>,
+}
+
+impl<'a> Bundle<'a> {
+    pub(super) fn read(
+        files: &dyn Files,
+        trusted: &'a [PublicKey],
+        pin: Option<&'a Head>,
+        want_key: Option<&'a PublicKey>,
+    ) -> (Self, Vec<Finding>) {
+        let mut bundle = Self {
+            files: hash_all(files),
+            envelope: None,
+            signer: Signer::Nobody,
+            statement: None,
+            manifest: None,
+            ledger: None,
+            contract: None,
+            reports: Reports::default(),
+            trusted,
+            pin,
+            want_key,
+        };
+        let mut problems = Vec::new();
+        seal::open(&mut bundle, &mut problems);
+        if let Some(bytes) = bundle.bytes(LEDGER) {
+            match record::read(bytes, Head::genesis()) {
+                Ok(chain) => bundle.ledger = Some(chain),
+                Err(error) => problems.push(Finding::altered(LEDGER, ledger::words(&error))),
+            }
+        }
+        bundle.manifest = bundle.document(MANIFEST, &mut problems);
+        bundle.contract = bundle.document(CONTRACT, &mut problems);
+        bundle.reports = Reports {
+            task_result: bundle.document(TASK_RESULT, &mut problems),
+            work: bundle.document(WORK_REPORT, &mut problems),
+            review: bundle.document(REVIEW_REPORT, &mut problems),
+            test: bundle.document(TEST_REPORT, &mut problems),
+            evidence: bundle.document(EVIDENCE_REPORT, &mut problems),
+        };
+        (bundle, problems)
+    }
+
+    /// What is at `name`, if anything.
+    pub fn file(&self, name: &str) -> Option<&Result<File, String>> {
+        self.files.get(&RawPath::new(name))
+    }
+
+    /// The bytes of the document `name`, if it can be read.
+    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+        let file = self.file(name)?.as_ref().ok()?;
+        Some(&file.bytes)
+    }
+
+    /// What was signed about the run.
+    pub fn predicate(&self) -> Option<&RunPredicate> {
+        Some(&self.statement.as_ref()?.predicate)
+    }
+
+    /// The run, by the first document that names it.
+    pub(super) fn run_id(&self) -> Option<String> {
+        let sealed = self.predicate().map(|predicate| &predicate.run_id);
+        let stated = self.manifest.as_ref().map(|manifest| &manifest.run_id);
+        let first = self.ledger.as_ref().and_then(|chain| chain.records.first());
+        let recorded = first.map(|record| &record.event.run_id);
+        sealed.or(stated).or(recorded).cloned()
+    }
+
+    fn document<T: DeserializeOwned>(&self, name: &str, out: &mut Vec<Finding>) -> Option<T> {
+        match json::parse_as(self.bytes(name)?) {
+            Ok(document) => Some(document),
+            Err(error) => {
+                out.push(Finding::altered(name, format!("does not parse: {error}")));
+                None
+            }
+        }
+    }
+}
+
+fn hash_all(files: &dyn Files) -> BTreeMap<RawPath, Result<File, String>> {
+    let keep = |name: &RawPath| {
+        DOCUMENTS
+            .iter()
+            .any(|document| document.as_bytes() == name.as_bytes())
+    };
+    let one = |name: RawPath| {
+        let file = files.read(&name).map(|bytes| File {
+            sha256: sha256(&bytes),
+            size: bytes.len() as u64,
+            bytes: if keep(&name) { bytes } else { Vec::new() },
+        });
+        (name, file)
+    };
+    files.names().into_iter().map(one).collect()
+}

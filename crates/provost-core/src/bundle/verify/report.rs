@@ -1,0 +1,256 @@
+//! What verification found, and what follows from it.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::read::Bundle;
+use crate::bundle::key::PublicKey;
+use crate::bundle::statement::SealedVerdict;
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::object::Oid;
+use crate::verdict::Verdict;
+
+/// Which of the three answers something speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Whether a byte differs.
+    Intact,
+    /// Whether something is missing, or there that was not sealed.
+    Complete,
+    /// Whether somebody trusted signed it.
+    Authentic,
+}
+
+/// Something that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which answer it makes a no.
+    pub question: Question,
+    /// The place: a file of the bundle, with the field or line where there is one.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl Finding {
+    /// Something at `path` differs from what was sealed, or contradicts it.
+    pub fn altered(path: impl ToString, problem: impl Into<String>) -> Self {
+        Self::new(Question::Intact, path, problem)
+    }
+
+    /// Something is missing at `path`, or is there and should not be.
+    pub fn incomplete(path: impl ToString, problem: impl Into<String>) -> Self {
+        Self::new(Question::Complete, path, problem)
+    }
+
+    /// Something at `path` is not signed by whom the reader trusts.
+    pub fn unsigned(path: impl ToString, problem: impl Into<String>) -> Self {
+        Self::new(Question::Authentic, path, problem)
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass what they have")]
+    fn new(question: Question, path: impl ToString, problem: impl Into<String>) -> Self {
+        Self {
+            question,
+            path: path.to_string(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// How far a run came, as its bundle shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its ledger has no final record yet, and nothing was sealed.
+    Running,
+    /// It ended and was sealed.
+    Sealed,
+    /// It ended and its seal is not there.
+    Unsealed,
+    /// The end of its ledger is missing.
+    TailMissing,
+}
+
+/// One of the three answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It holds.
+    Yes,
+    /// It does not.
+    No,
+    /// It cannot be told from what is there.
+    Open,
+}
+
+/// Who signed a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signer {
+    /// A key that counts.
+    Trusted(PublicKey),
+    /// A key the reader trusts, but not the one asked for.
+    Another(PublicKey),
+    /// A key that is not known here; so nothing it signed was checked.
+    Unknown(String),
+    /// Nobody whose signature holds.
+    Nobody,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The run, if the bundle says.
+    pub run_id: Option<String>,
+    /// How far it came.
+    pub state: State,
+    /// Whether no byte differs.
+    pub intact: Answer,
+    /// Whether nothing is missing.
+    pub complete: Answer,
+    /// Whether somebody trusted signed it.
+    pub authentic: Answer,
+    /// Who signed it.
+    pub signer: Signer,
+    /// Whether the reader asked for one key.
+    pub key_was_asked_for: bool,
+    /// What the gates decided; to be believed only as far as the three answers go.
+    pub sealed_verdict: Option<SealedVerdict>,
+    /// The tree that would land.
+    pub tree: Option<Oid>,
+    /// Everything that does not hold, by question and place.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn of(bundle: &Bundle<'_>, state: State, mut findings: Vec<Finding>) -> Self {
+        findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
+        findings.dedup();
+        let fails = |question| findings.iter().any(|finding| finding.question == question);
+        let unless = |question, otherwise| {
+            if fails(question) {
+                Answer::No
+            } else {
+                otherwise
+            }
+        };
+        let anchored = match (state, &bundle.signer, &bundle.statement) {
+            (State::Running, ..) | (_, Signer::Trusted(_) | Signer::Another(_), Some(_)) => {
+                Answer::Yes
+            }
+            // A statement whose signature cannot be checked may itself have been changed, and
+            // without one the files can only be held against each other.
+            (_, Signer::Unknown(_) | Signer::Nobody, _) | (_, _, None) => Answer::Open,
+        };
+        let ended = match state {
+            State::Running => Answer::Open,
+            State::Sealed => Answer::Yes,
+            State::Unsealed | State::TailMissing => Answer::No,
+        };
+        let signed = match (state, &bundle.signer) {
+            (State::Running, _) => Answer::Open,
+            (_, Signer::Trusted(_)) => Answer::Yes,
+            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Nobody) => Answer::No,
+        };
+        Self {
+            run_id: bundle.run_id(),
+            state,
+            intact: unless(Question::Intact, anchored),
+            complete: unless(Question::Complete, ended),
+            authentic: unless(Question::Authentic, signed),
+            signer: bundle.signer.clone(),
+            key_was_asked_for: bundle.want_key.is_some(),
+            sealed_verdict: bundle.predicate().map(|predicate| predicate.verdict),
+            tree: bundle
+                .predicate()
+                .and_then(|predicate| predicate.candidate_tree.clone()),
+            findings,
+        }
+    }
+
+    /// The rule that decides, worst first.
+    fn code(&self) -> Code {
+        if self.intact == Answer::No {
+            Code::EvidenceAltered
+        } else if self.complete == Answer::No && self.has(Question::Complete) {
+            Code::EvidenceIncomplete
+        } else if self.state == State::Running {
+            Code::RunUnfinished
+        } else {
+            match self.signer {
+                Signer::Nobody => Code::SignatureInvalid,
+                Signer::Another(_) | Signer::Unknown(_) => Code::KeyUnknown,
+                Signer::Trusted(_) => {
+                    let holds = [self.intact, self.complete, self.authentic];
+                    if holds.iter().all(|answer| *answer == Answer::Yes) {
+                        Code::Ok
+                    } else if self.authentic == Answer::Yes {
+                        Code::EvidenceIncomplete
+                    } else {
+                        Code::SignatureInvalid
+                    }
+                }
+            }
+        }
+    }
+
+    fn has(&self, question: Question) -> bool {
+        self.findings.iter().any(|one| one.question == question)
+    }
+
+    /// The answer as a verdict: an allow only if all three answers are yes.
+    pub fn verdict(&self) -> Verdict {
+        let code = self.code();
+        let first = self.findings.first();
+        let because = |words: &str| match first {
+            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
+            None => words.to_owned(),
+        };
+        let reason = match code {
+            Code::Ok => "the bundle is intact, complete and authentic".to_owned(),
+            Code::EvidenceAltered => because("the evidence was altered"),
+            Code::EvidenceIncomplete => because("the evidence is incomplete"),
+            Code::RunUnfinished => "the run has not ended yet".to_owned(),
+            _ => because("the signature cannot be relied on"),
+        };
+        let verdict = if code == Code::Ok {
+            Verdict::allow(reason)
+        } else {
+            Verdict::deny(code, reason)
+        };
+        verdict.with(self.facts())
+    }
+
+    /// How a command that answers with this report ends.
+    ///
+    /// A key nobody vouched for is an answer; another key than the one asked for is a forgery.
+    pub fn exit(&self) -> Exit {
+        match self.code() {
+            Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
+            code => code.exit(),
+        }
+    }
+
+    fn facts(&self) -> serde_json::Value {
+        let (signer, key) = match &self.signer {
+            Signer::Trusted(key) => ("trusted", Some(key.id())),
+            Signer::Another(key) => ("another", Some(key.id())),
+            Signer::Unknown(id) => ("unknown", Some(id.clone())),
+            Signer::Nobody => ("nobody", None),
+        };
+        json!({
+            "run_id": self.run_id,
+            "state": self.state,
+            "intact": self.intact,
+            "complete": self.complete,
+            "authentic": self.authentic,
+            "signer": signer,
+            "keyid": key,
+            "sealed_verdict": self.sealed_verdict,
+            "tree": self.tree,
+            "findings": self.findings,
+        })
+    }
+}
