@@ -8,13 +8,23 @@
 //! - State is a fold over records; see [`run`].
 //! - No files, clock, environment, threads or randomness in this crate.
 
+pub mod bundle;
 pub mod change;
 pub mod code;
+pub mod contract;
 pub mod exit;
+pub mod gate;
+pub mod ignore;
+pub mod index;
 pub mod json;
+pub mod lease;
 pub mod object;
+pub mod pack;
 pub mod path;
 pub mod protect;
 pub mod record;
+pub mod registry;
+pub mod run;
 pub mod scope;
+pub mod tree;
 pub mod verdict;

@@ -1,0 +1,4 @@
+//! The gates: pure functions from facts to a [`Verdict`](crate::verdict::Verdict).
+
+pub mod command;
+pub mod diff;
