@@ -5,3 +5,10 @@
 //! - State is a fold over the ledger; nothing else is remembered.
 //! - An intent is on disk before its effect starts.
 //! - This crate reaches the machine only through its ports.
+
+pub mod drive;
+pub mod land;
+pub mod ports;
+mod seal;
+#[cfg(feature = "sim")]
+pub mod sim;

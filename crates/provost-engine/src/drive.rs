@@ -1,0 +1,263 @@
+//! Drives one run to its end, from wherever its ledger says it stands.
+
+use provost_core::code::Code;
+use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
+use provost_core::path::RepoPath;
+use provost_core::run::fact::{Fact, Judgement, Names, Opened, Side};
+use provost_core::run::{Next, State, Step};
+use provost_core::verdict::Verdict;
+
+use crate::ports::{
+    Bundle, Clock, Control, Host, Ledger, Observer, PortError, Progress, Registry, Signer, Watch,
+    Wish,
+};
+use crate::seal;
+
+/// How long a lease lasts unless it is renewed.
+const LEASE_MS: i64 = 600_000;
+
+/// How often a lease is renewed.
+const RENEW_MS: i64 = 15_000;
+
+/// The ports that one run is driven through.
+pub struct Ports<'a> {
+    /// Does things.
+    pub host: &'a mut dyn Host,
+    /// Remembers them.
+    pub ledger: &'a mut dyn Ledger,
+    /// Knows who holds what.
+    pub registry: &'a mut dyn Registry,
+    /// Keeps the files.
+    pub bundle: &'a mut dyn Bundle,
+    /// Signs.
+    pub signer: &'a dyn Signer,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+    /// Looks on.
+    pub observer: &'a mut dyn Observer,
+}
+
+/// Begins a run: the contract is in the bundle and the first record in the ledger.
+pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
+    let contract = serde_json::to_vec_pretty(&opened.contract)
+        .map_err(|error| PortError::of(Code::Bug, error))?;
+    ports.bundle.put("contract.json", &contract)?;
+    let fact = Fact::Opened(Box::new(opened));
+    ports
+        .ledger
+        .append(fact.event(names, 1, ports.clock.timestamp()))
+}
+
+/// Takes a run over after a crash.
+pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
+    let mut state = fold(ports.ledger)?;
+    if state.finished.is_some() {
+        return Ok(());
+    }
+    record(ports, &mut state, Fact::Resumed { owner })
+}
+
+/// Drives the run to its seal.
+pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
+    let mut state = fold(ports.ledger)?;
+    loop {
+        let fact = match state.next() {
+            Next::Do(step) => {
+                ports.observer.begins(&state, step);
+                record(ports, &mut state, Fact::Started { step })?;
+                perform(ports, &state, step)?
+            }
+            Next::Judge(gate) => {
+                let verdict = state.judge(gate);
+                ports.observer.judged(gate, &verdict);
+                Fact::judged(Judgement { gate, verdict })
+            }
+            Next::Lose => Fact::Lost {},
+            Next::Finish(verdict) => Fact::Finished { verdict },
+            Next::Seal => {
+                if !seal::is_sealed(ports)? {
+                    seal::seal(ports, &state)?;
+                }
+                ports.registry.release(&state.names.run_id)?;
+                return Ok(state);
+            }
+        };
+        record(ports, &mut state, fact)?;
+    }
+}
+
+/// Where the run of `ledger` stands.
+pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
+    State::fold(ledger.records()).map_err(|error| PortError::of(Code::EvidenceAltered, error))
+}
+
+/// Writes `fact` down, if it can have happened, then takes it in.
+fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
+    let now = ports.clock.timestamp();
+    let event = fact.event(&state.names, state.attempt, now.clone());
+    let mut after = state.clone();
+    if !after.apply(fact) {
+        let reason = format!("{} cannot happen here", event.event_type);
+        return Err(PortError::new(Code::Bug, reason));
+    }
+    ports.ledger.append(event)?;
+    after.latest = now;
+    *state = after;
+    Ok(())
+}
+
+/// Has `step` done; what the machine refuses ends the run, what the memory refuses ends the drive.
+fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, PortError> {
+    if step == Step::Lease {
+        return lease(ports, state);
+    }
+    if step != Step::Clean && !renew(ports, state)? {
+        let verdict = Verdict::deny(Code::LeaseLost, "the lease on the scope was lost");
+        return Ok(Fact::Failed { step, verdict });
+    }
+    let outcome = match step {
+        // Handled above: only a lease can be refused without ending the run.
+        Step::Lease => {
+            return Err(PortError::new(
+                Code::Bug,
+                "a lease is no effect of the host",
+            ));
+        }
+        Step::Workspace => ports
+            .host
+            .workspace(state)
+            .map(|path| Fact::Workspace { path }),
+        Step::Selftest => ports.host.selftest(state).map(Fact::Tested),
+        Step::Agent => watched(ports, state, |host, watch| {
+            host.agent(state, watch).map(Fact::AgentEnded)
+        }),
+        Step::Capture => ports.host.capture(state).map(Fact::Captured),
+        Step::BaseAcceptance => accept(ports, state, Side::Base),
+        Step::Acceptance => accept(ports, state, Side::Candidate),
+        Step::Publish => ports.host.publish(state).map(Fact::Published),
+        Step::Clean => ports
+            .host
+            .clean(state)
+            .map(|salvage| Fact::Cleaned { salvage }),
+    };
+    Ok(outcome.unwrap_or_else(|error| Fact::Failed {
+        step,
+        verdict: error.verdict(),
+    }))
+}
+
+fn accept(ports: &mut Ports<'_>, state: &State, side: Side) -> Result<Fact, PortError> {
+    let tree = match (side, &state.captured) {
+        (Side::Base, _) => state.opened.base_tree.clone(),
+        (Side::Candidate, Some(captured)) => captured.tree.clone(),
+        (Side::Candidate, None) | (Side::Merged, _) => {
+            return Err(PortError::new(Code::Bug, "there is no candidate"));
+        }
+    };
+    watched(ports, state, |host, watch| {
+        host.accept(state, side, &tree, watch).map(Fact::TestsRan)
+    })
+}
+
+fn lease(ports: &mut Ports<'_>, state: &State) -> Result<Fact, PortError> {
+    let Ok(contract) = state.contract() else {
+        return Err(PortError::new(Code::Bug, "the contract was not judged"));
+    };
+    let now = ports.clock.millis();
+    let request = LeaseRequest {
+        run_id: state.names.run_id.clone(),
+        scope: contract.scope,
+        owner: state.owner.clone(),
+        now,
+        expires_at: now + LEASE_MS,
+    };
+    match ports.registry.acquire(&request)? {
+        Acquired::Granted(lease) => Ok(Fact::Leased { fence: lease.fence }),
+        Acquired::Held(holders) => {
+            let verdict = held(&holders);
+            if state.resumed > 0 {
+                // The run has work behind it and can go on later; it must not end on this.
+                return Err(PortError::new(verdict.code, verdict.reason));
+            }
+            Ok(Fact::Failed {
+                step: Step::Lease,
+                verdict,
+            })
+        }
+    }
+}
+
+/// Prolongs the lease before a step; false if somebody else may have the scope by now.
+fn renew(ports: &mut Ports<'_>, state: &State) -> Result<bool, PortError> {
+    let expires_at = ports.clock.millis() + LEASE_MS;
+    ports.registry.renew(
+        &state.names.run_id,
+        state.fence.unwrap_or_default(),
+        expires_at,
+    )
+}
+
+fn held(holders: &[Holder]) -> Verdict {
+    let paths = |holder: &Holder| {
+        let paths: Vec<&str> = holder.paths.iter().map(RepoPath::as_str).collect();
+        format!("{} holds {}", holder.run_id, paths.join(", "))
+    };
+    let list: Vec<String> = holders.iter().map(paths).collect();
+    Verdict::deny(
+        Code::LeaseHeld,
+        format!("the scope is taken: {}", list.join("; ")),
+    )
+    .with(serde_json::json!({ "holders": holders }))
+}
+
+/// Runs a long effect under a watch that renews the lease and listens to whoever looks on.
+fn watched(
+    ports: &mut Ports<'_>,
+    state: &State,
+    effect: impl FnOnce(&mut dyn Host, &mut dyn Watch) -> Result<Fact, PortError>,
+) -> Result<Fact, PortError> {
+    let now = ports.clock.millis();
+    let mut watch = LeaseWatch {
+        registry: ports.registry,
+        observer: ports.observer,
+        clock: ports.clock,
+        run_id: &state.names.run_id,
+        fence: state.fence.unwrap_or_default(),
+        renewed: now,
+        // The lease was renewed when this step began.
+        held_until: now + LEASE_MS,
+    };
+    effect(ports.host, &mut watch)
+}
+
+struct LeaseWatch<'a> {
+    registry: &'a mut dyn Registry,
+    observer: &'a mut dyn Observer,
+    clock: &'a dyn Clock,
+    run_id: &'a str,
+    fence: u64,
+    renewed: i64,
+    held_until: i64,
+}
+
+impl Watch for LeaseWatch<'_> {
+    fn tick(&mut self, progress: &Progress) -> Control {
+        if self.observer.goes_on(progress) == Wish::Cancel {
+            return Control::Cancel;
+        }
+        let now = self.clock.millis();
+        if now - self.renewed < RENEW_MS {
+            return Control::Continue;
+        }
+        self.renewed = now;
+        match self.registry.renew(self.run_id, self.fence, now + LEASE_MS) {
+            Ok(true) => {
+                self.held_until = now + LEASE_MS;
+                Control::Continue
+            }
+            // What cannot be asked just now is believed as long as its last answer holds.
+            Err(_) if now + RENEW_MS < self.held_until => Control::Continue,
+            Ok(false) | Err(_) => Control::LeaseLost,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The doors to everything outside: machine, memory, time, keys and whoever looks on.
+//!
+//! A port is named for its role, an implementation for its technology.
+
+use std::fmt;
+
+use provost_core::code::Code;
+use provost_core::lease::{Acquired, LeaseRequest};
+use provost_core::object::Oid;
+use provost_core::record::{Event, Head, Record};
+use provost_core::run::fact::{AgentRun, BoxTest, Capture, Published, Salvage, Side, TestRun};
+use provost_core::run::{Gate, State, Step};
+use provost_core::verdict::Verdict;
+
+/// Why a port could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct PortError {
+    /// The rule behind it.
+    pub code: Code,
+    /// What is wrong.
+    pub reason: String,
+    /// What led to it.
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl PortError {
+    /// A failure by the rule `code`.
+    pub fn new(code: Code, reason: impl fmt::Display) -> Self {
+        Self {
+            code,
+            reason: reason.to_string(),
+            source: None,
+        }
+    }
+
+    /// The failure that `error` stands for.
+    pub fn of(code: Code, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        let reason = error.to_string();
+        let source = error.source().map(|cause| cause.to_string().into());
+        Self {
+            code,
+            reason,
+            source,
+        }
+    }
+
+    /// The failure as the refusal that ends a run.
+    pub fn verdict(&self) -> Verdict {
+        let reason = match &self.source {
+            Some(source) => format!("{}: {source}", self.reason),
+            None => self.reason.clone(),
+        };
+        Verdict::deny(self.code, reason)
+    }
+}
+
+/// Does things to the machine, for one run.
+///
+/// Everything but [`Host::agent`] may be done twice: after a crash nobody knows whether it had
+/// been done. When a call that runs a box returns, every process of that box is dead.
+pub trait Host {
+    /// Makes the private directory of the attempt at the base commit, anew if it is there.
+    fn workspace(&mut self, state: &State) -> Result<String, PortError>;
+
+    /// Lets a probe try to get out of the agent's box, through the same profile.
+    fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError>;
+
+    /// Lets the agent work until it ends or `watch` ends it.
+    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError>;
+
+    /// Turns what the agent left into a tree that a ref of ours keeps.
+    fn capture(&mut self, state: &State) -> Result<Capture, PortError>;
+
+    /// Runs the contract's commands in a fresh workspace of exactly `tree`.
+    fn accept(
+        &mut self,
+        state: &State,
+        side: Side,
+        tree: &Oid,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError>;
+
+    /// Leaves a branch of ours with one commit of exactly the candidate.
+    fn publish(&mut self, state: &State) -> Result<Published, PortError>;
+
+    /// Saves what no ref keeps yet, then removes the workspace of the attempt.
+    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError>;
+
+    /// The patch from one tree to another.
+    fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
+
+    /// A pack that proves the change from the base commit to `after`.
+    fn objects(&mut self, state: &State, after: &Oid) -> Result<Vec<u8>, PortError>;
+}
+
+/// Looks after a long effect while it lasts.
+pub trait Watch {
+    /// Called several times a second.
+    fn tick(&mut self, progress: &Progress) -> Control;
+}
+
+/// How far a long effect is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What is at work.
+    pub what: String,
+    /// For how long.
+    pub elapsed_ms: u64,
+    /// The last line it printed.
+    pub last_line: String,
+}
+
+/// What is to become of a long effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// It may go on.
+    Continue,
+    /// Somebody cancelled the run.
+    Cancel,
+    /// The lease is lost.
+    LeaseLost,
+}
+
+/// Remembers what happened. What `append` confirmed survives a crash.
+pub trait Ledger {
+    /// All records, oldest first.
+    fn records(&self) -> &[Record];
+
+    /// Adds `event` after the last record.
+    fn append(&mut self, event: Event) -> Result<(), PortError>;
+
+    /// The end of the chain.
+    fn head(&self) -> Head;
+}
+
+/// Knows who holds what now.
+pub trait Registry {
+    /// Asks for a scope, all or nothing; asking again for the same run changes nothing.
+    fn acquire(&mut self, request: &LeaseRequest) -> Result<Acquired, PortError>;
+
+    /// Prolongs the lease; false if it is lost.
+    fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, PortError>;
+
+    /// Gives the scope back; nothing happens if it is not held.
+    fn release(&mut self, run_id: &str) -> Result<(), PortError>;
+
+    /// Notes the end of a sealed chain, so that cutting it off later is seen.
+    fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;
+}
+
+/// Keeps the files of one run.
+///
+/// A file that `put` confirmed survives a crash, whole; writing the same file again replaces it.
+pub trait Bundle {
+    /// Writes the file `name`.
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError>;
+
+    /// The file `name`, if it is there.
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError>;
+
+    /// Every file that is there, with its length and SHA-256, sorted by name.
+    fn list(&self) -> Result<Vec<Kept>, PortError>;
+}
+
+/// One file of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name in the bundle.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// Signs statements.
+pub trait Signer {
+    /// The envelope that holds `statement` and the signature.
+    fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError>;
+}
+
+/// Tells the time.
+pub trait Clock {
+    /// RFC 3339 in UTC.
+    fn timestamp(&self) -> String;
+
+    /// Milliseconds since 1970.
+    fn millis(&self) -> i64;
+}
+
+/// Looks on, for a person.
+pub trait Observer {
+    /// Something begins.
+    fn begins(&mut self, state: &State, step: Step);
+
+    /// A gate has spoken.
+    fn judged(&mut self, gate: Gate, verdict: &Verdict);
+
+    /// A long effect goes on; the answer says whether somebody wants it to end.
+    fn goes_on(&mut self, progress: &Progress) -> Wish;
+}
+
+/// What the person who looks on wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on.
+    GoOn,
+    /// Cancel the run.
+    Cancel,
+}

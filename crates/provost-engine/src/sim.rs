@@ -1,0 +1,136 @@
+//! A machine, a memory and a clock in one process, with a power switch.
+//!
+//! Every call of every port counts. The power can be cut at any of them, before or after the call
+//! took effect; from then on every call fails, as if the process were gone. What a real disk, git
+//! repository or database would keep is kept: workspaces, refs, ledger, leases and bundle files.
+
+mod host;
+mod memory;
+
+pub use host::{Behaviour, SimHost, oid};
+pub use memory::{SimBundle, SimLedger, SimRegistry};
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use provost_core::code::Code;
+use provost_core::run::{Gate, State, Step};
+use provost_core::verdict::Verdict;
+
+use crate::ports::{Clock, Observer, PortError, Progress, Signer, Wish};
+
+/// Whether a call that the power cut hits still took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// It did not.
+    Before,
+    /// It did, and nobody learned of it.
+    After,
+}
+
+/// The power switch of a simulated machine.
+#[derive(Debug, Clone)]
+pub struct Power {
+    calls: Rc<Cell<u32>>,
+    cut: Rc<Cell<Option<(u32, Cut)>>>,
+    out: Rc<Cell<bool>>,
+}
+
+impl Power {
+    /// A machine whose power never fails.
+    pub fn steady() -> Self {
+        Self {
+            calls: Rc::default(),
+            cut: Rc::default(),
+            out: Rc::default(),
+        }
+    }
+
+    /// A machine whose power fails at call number `call`, from 1.
+    pub fn cut_at(call: u32, cut: Cut) -> Self {
+        let power = Self::steady();
+        power.cut.set(Some((call, cut)));
+        power
+    }
+
+    /// Whether the power is out.
+    pub fn is_out(&self) -> bool {
+        self.out.get()
+    }
+
+    /// The power fails now.
+    fn fail(&self) {
+        self.out.set(true);
+    }
+
+    /// The machine starts again, and this time the power stays.
+    pub fn restore(&self) {
+        self.out.set(false);
+        self.cut.set(None);
+    }
+
+    /// Does `effect` under power.
+    fn call<T>(&self, effect: impl FnOnce() -> T) -> Result<T, PortError> {
+        let gone = || PortError::new(Code::HostFailed, "the power is out");
+        if self.is_out() {
+            return Err(gone());
+        }
+        self.calls.set(self.calls.get() + 1);
+        match self.cut.get() {
+            Some((call, cut)) if call == self.calls.get() => {
+                self.out.set(true);
+                if cut == Cut::After {
+                    effect();
+                }
+                Err(gone())
+            }
+            _ => Ok(effect()),
+        }
+    }
+}
+
+/// A signature that is none.
+#[derive(Debug)]
+pub struct SimSigner;
+
+impl Signer for SimSigner {
+    fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
+        Ok(statement.to_vec())
+    }
+}
+
+/// A clock that moves when it is looked at.
+#[derive(Debug, Default)]
+pub struct SimClock {
+    millis: Cell<i64>,
+}
+
+impl Clock for SimClock {
+    fn timestamp(&self) -> String {
+        format!("2026-01-01T00:00:00.{:03}Z", self.millis() % 1000)
+    }
+
+    fn millis(&self) -> i64 {
+        self.millis.set(self.millis.get() + 1);
+        self.millis.get()
+    }
+}
+
+/// Somebody who looks on and remembers what the gates said.
+#[derive(Debug, Default)]
+pub struct Onlooker {
+    /// The gates and their answers, in order.
+    pub gates: RefCell<Vec<(Gate, bool)>>,
+}
+
+impl Observer for Onlooker {
+    fn begins(&mut self, _: &State, _: Step) {}
+
+    fn judged(&mut self, gate: Gate, verdict: &Verdict) {
+        self.gates.borrow_mut().push((gate, verdict.allow));
+    }
+
+    fn goes_on(&mut self, _: &Progress) -> Wish {
+        Wish::GoOn
+    }
+}

@@ -1,0 +1,237 @@
+//! A machine with one agent, in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::change::{Change, Ignored, Side as Entry};
+use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
+use provost_core::path::RawPath;
+use provost_core::run::State;
+use provost_core::run::fact::{
+    AgentRun, BoxTest, Capture, CommandRun, Ending, Published, ResultFile, Salvage, Side, Stream,
+    TestRun,
+};
+
+use super::Power;
+use crate::ports::{Host, PortError, Progress, Watch};
+
+/// The file of the bundle that every stream goes to; nobody prints anything.
+pub(super) const LOG: &str = "ci/log";
+
+/// What the simulated agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Changes a file in its scope, and the tests pass.
+    Honest,
+    /// Changes a file outside its scope.
+    Strays,
+    /// Changes a file in its scope, and the tests fail.
+    Breaks,
+    /// Changes nothing.
+    Idles,
+    /// Ends with a failure after changing a file.
+    Fails,
+}
+
+/// A simulated machine.
+#[derive(Debug)]
+pub struct SimHost {
+    power: Power,
+    /// What its agent does.
+    pub behaviour: Behaviour,
+    /// Workspaces on disk: attempt to the file that was changed there, if any.
+    pub workspaces: BTreeMap<u32, Option<&'static str>>,
+    /// Refs of the repository.
+    pub refs: BTreeSet<String>,
+    /// How often an agent began, by attempt.
+    pub agents: BTreeMap<u32, u32>,
+    /// Whether the power fails whenever an agent is at work.
+    pub dies_at_work: bool,
+}
+
+impl SimHost {
+    /// A machine with an agent of this behaviour.
+    pub fn new(power: &Power, behaviour: Behaviour) -> Self {
+        Self {
+            power: power.clone(),
+            behaviour,
+            workspaces: BTreeMap::new(),
+            refs: BTreeSet::new(),
+            agents: BTreeMap::new(),
+            dies_at_work: false,
+        }
+    }
+
+    fn stream() -> Stream {
+        Stream {
+            file: LOG.to_owned(),
+            bytes: 0,
+            kept: 0,
+            sha256: sha256(b""),
+        }
+    }
+}
+
+/// An object id made from a word.
+pub fn oid(word: &str) -> Oid {
+    let id = ObjectFormat::Sha256.oid(Kind::Blob, word.as_bytes());
+    id.unwrap_or_else(|_| unreachable!("SHA-256 has no collision attack"))
+}
+
+impl Host for SimHost {
+    fn workspace(&mut self, state: &State) -> Result<String, PortError> {
+        let Self {
+            power, workspaces, ..
+        } = self;
+        power.call(|| {
+            workspaces.insert(state.attempt, None);
+            format!("ws/{}", state.attempt)
+        })
+    }
+
+    fn selftest(&mut self, _: &State) -> Result<BoxTest, PortError> {
+        self.power.call(|| BoxTest {
+            tier: "simulated".to_owned(),
+            held: true,
+            probes: BTreeMap::from([("write outside".to_owned(), true)]),
+            kernel: "sim".to_owned(),
+            launcher: sha256(b"launcher"),
+            profile: sha256(b"profile"),
+        })
+    }
+
+    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
+        if self.dies_at_work {
+            self.power.fail();
+        }
+        let Self {
+            power,
+            behaviour,
+            workspaces,
+            agents,
+            ..
+        } = self;
+        watch.tick(&Progress::default());
+        power.call(|| {
+            *agents.entry(state.attempt).or_default() += 1;
+            let (changed, status) = match behaviour {
+                Behaviour::Honest | Behaviour::Breaks => (Some("app/a"), 0),
+                Behaviour::Strays => (Some("other/x"), 0),
+                Behaviour::Idles => (None, 0),
+                Behaviour::Fails => (Some("app/a"), 1),
+            };
+            workspaces.insert(state.attempt, changed);
+            AgentRun {
+                ending: Ending::Exited(status),
+                wall_ms: 1,
+                stdout: Self::stream(),
+                stderr: Self::stream(),
+                result: ResultFile::Absent,
+            }
+        })
+    }
+
+    fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
+        let Self {
+            power,
+            workspaces,
+            refs,
+            ..
+        } = self;
+        power.call(|| {
+            let changed = workspaces.get(&state.attempt).copied().flatten();
+            let change = changed.map(|path| Change {
+                path: RawPath::new(path),
+                before: None,
+                after: Some(Entry {
+                    mode: Mode::File,
+                    oid: oid(path),
+                }),
+                binary: false,
+                origin: None,
+                link: None,
+            });
+            let kept_by = format!("refs/provost/runs/{}/{}", state.names.run_id, state.attempt);
+            refs.insert(kept_by.clone());
+            Capture {
+                tree: oid(changed.unwrap_or("base tree")),
+                kept_by,
+                changes: change.into_iter().collect(),
+                findings: Vec::new(),
+                ignored: Ignored::default(),
+            }
+        })
+    }
+
+    fn accept(
+        &mut self,
+        state: &State,
+        side: Side,
+        tree: &Oid,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        watch.tick(&Progress::default());
+        let breaks = side == Side::Candidate && self.behaviour == Behaviour::Breaks;
+        let command = |test: &provost_core::contract::Test| CommandRun {
+            name: test.name.clone(),
+            argv: test.argv.clone(),
+            ending: Ending::Exited(i32::from(breaks)),
+            wall_ms: 1,
+            stdout: Self::stream(),
+            stderr: Self::stream(),
+        };
+        let tests = state
+            .contract()
+            .map(|contract| contract.tests)
+            .unwrap_or_default();
+        self.power.call(|| TestRun {
+            side,
+            tree: tree.clone(),
+            cached: false,
+            profile: sha256(b"profile"),
+            commands: tests.iter().map(command).collect(),
+            altered: Vec::new(),
+        })
+    }
+
+    fn publish(&mut self, state: &State) -> Result<Published, PortError> {
+        let Self { power, refs, .. } = self;
+        power.call(|| {
+            let branch = format!("refs/heads/provost/{}", state.names.run_id);
+            refs.insert(branch.clone());
+            Published {
+                commit: oid("commit"),
+                branch,
+            }
+        })
+    }
+
+    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
+        let Self {
+            power,
+            refs,
+            workspaces,
+            ..
+        } = self;
+        power.call(|| {
+            let work = workspaces.remove(&state.attempt).flatten();
+            let unsaved = work.filter(|_| state.captured.is_none());
+            unsaved.map(|work| {
+                let run = &state.names.run_id;
+                let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
+                refs.insert(kept_by.clone());
+                Salvage {
+                    kept_by,
+                    commit: oid(work),
+                }
+            })
+        })
+    }
+
+    fn patch(&mut self, _: &Oid, _: &Oid) -> Result<Vec<u8>, PortError> {
+        self.power.call(Vec::new)
+    }
+
+    fn objects(&mut self, _: &State, _: &Oid) -> Result<Vec<u8>, PortError> {
+        self.power.call(Vec::new)
+    }
+}

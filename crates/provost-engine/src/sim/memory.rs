@@ -1,0 +1,169 @@
+//! Ledger, registry and bundle in memory.
+
+use std::collections::BTreeMap;
+
+use provost_core::code::Code;
+use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
+use provost_core::object::sha256;
+use provost_core::record::{Event, Head, Record};
+
+use super::Power;
+use super::host::LOG;
+use crate::ports::{Bundle, Kept, Ledger, PortError, Registry};
+
+/// A ledger in memory.
+#[derive(Debug)]
+pub struct SimLedger {
+    power: Power,
+    records: Vec<Record>,
+    head: Head,
+}
+
+impl SimLedger {
+    /// An empty ledger.
+    pub fn new(power: &Power) -> Self {
+        Self {
+            power: power.clone(),
+            records: Vec::new(),
+            head: Head::genesis(),
+        }
+    }
+}
+
+impl Ledger for SimLedger {
+    fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
+        let Self {
+            power,
+            records,
+            head,
+        } = self;
+        power.call(|| records.push(head.append(event)))
+    }
+
+    fn head(&self) -> Head {
+        self.head.clone()
+    }
+}
+
+/// A registry in memory.
+#[derive(Debug)]
+pub struct SimRegistry {
+    power: Power,
+    fence: u64,
+    /// The leases that are held.
+    pub leases: Vec<Lease>,
+    /// The only process that lives.
+    pub alive: Owner,
+    /// The pinned heads.
+    pub pins: BTreeMap<String, Head>,
+}
+
+impl SimRegistry {
+    /// A registry in which nobody holds anything.
+    pub fn new(power: &Power, alive: Owner) -> Self {
+        Self {
+            power: power.clone(),
+            fence: 0,
+            leases: Vec::new(),
+            alive,
+            pins: BTreeMap::new(),
+        }
+    }
+}
+
+impl Registry for SimRegistry {
+    fn acquire(&mut self, request: &LeaseRequest) -> Result<Acquired, PortError> {
+        let Self {
+            power,
+            fence,
+            leases,
+            alive,
+            ..
+        } = self;
+        let decision = lease::decide(request, leases, &|owner| owner == alive)
+            .map_err(|error| PortError::of(Code::Bug, error))?;
+        power.call(|| {
+            leases.retain(|lease| !decision.gone.contains(&lease.run_id));
+            match decision.answer {
+                Answer::Own(lease) => Acquired::Granted(lease),
+                Answer::Held(holders) => Acquired::Held(holders),
+                Answer::Free => {
+                    *fence += 1;
+                    let lease = request.granted(*fence);
+                    leases.push(lease.clone());
+                    Acquired::Granted(lease)
+                }
+            }
+        })
+    }
+
+    fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, PortError> {
+        let Self { power, leases, .. } = self;
+        power.call(|| {
+            let mine = |lease: &&mut Lease| lease.run_id == run_id && lease.fence == fence;
+            match leases.iter_mut().find(mine) {
+                Some(lease) => {
+                    lease.expires_at = expires_at;
+                    true
+                }
+                None => false,
+            }
+        })
+    }
+
+    fn release(&mut self, run_id: &str) -> Result<(), PortError> {
+        let Self { power, leases, .. } = self;
+        power.call(|| leases.retain(|lease| lease.run_id != run_id))
+    }
+
+    fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
+        let Self { power, pins, .. } = self;
+        power.call(|| {
+            pins.insert(run_id.to_owned(), head.clone());
+        })
+    }
+}
+
+/// The files of a bundle in memory.
+#[derive(Debug)]
+pub struct SimBundle {
+    power: Power,
+    /// The files.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+impl SimBundle {
+    /// A bundle that holds the one log of the simulated machine.
+    pub fn new(power: &Power) -> Self {
+        Self {
+            power: power.clone(),
+            files: BTreeMap::from([(LOG.to_owned(), Vec::new())]),
+        }
+    }
+}
+
+impl Bundle for SimBundle {
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        let Self { power, files } = self;
+        power.call(|| {
+            files.insert(name.to_owned(), bytes.to_vec());
+        })
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {
+        self.power.call(|| self.files.get(name).cloned())
+    }
+
+    fn list(&self) -> Result<Vec<Kept>, PortError> {
+        let kept = |(name, bytes): (&String, &Vec<u8>)| Kept {
+            name: name.clone(),
+            bytes: bytes.len() as u64,
+            sha256: sha256(bytes),
+        };
+        self.power.call(|| self.files.iter().map(kept).collect())
+    }
+}

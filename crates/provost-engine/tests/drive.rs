@@ -1,0 +1,248 @@
+//! Runs driven through the simulated machine, with the power cut at every call.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use provost_core::code::Code;
+use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use provost_core::lease::Owner;
+use provost_core::object::{ObjectFormat, sha256};
+use provost_core::protect::Extra;
+use provost_core::run::State;
+use provost_core::run::fact::{Names, Opened};
+use provost_engine::drive::{Ports, drive, fold, open, resume};
+use provost_engine::ports::{Ledger as _, PortError};
+use provost_engine::sim::{
+    Behaviour, Cut, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry,
+    SimSigner, oid,
+};
+use serde_json::json;
+
+struct Machine {
+    power: Power,
+    host: SimHost,
+    ledger: SimLedger,
+    registry: SimRegistry,
+    bundle: SimBundle,
+    clock: SimClock,
+    onlooker: Onlooker,
+}
+
+fn process(pid: u32) -> Owner {
+    let word = |text: &str| text.to_owned();
+    Owner {
+        host: word("host"),
+        boot: word("boot"),
+        pid_namespace: word("ns"),
+        pid,
+        started: 1,
+    }
+}
+
+impl Machine {
+    fn new(behaviour: Behaviour, power: Power) -> Self {
+        Self {
+            host: SimHost::new(&power, behaviour),
+            ledger: SimLedger::new(&power),
+            registry: SimRegistry::new(&power, process(1)),
+            bundle: SimBundle::new(&power),
+            clock: SimClock::default(),
+            onlooker: Onlooker::default(),
+            power,
+        }
+    }
+
+    fn ports(&mut self) -> Ports<'_> {
+        Ports {
+            host: &mut self.host,
+            ledger: &mut self.ledger,
+            registry: &mut self.registry,
+            bundle: &mut self.bundle,
+            signer: &SimSigner,
+            clock: &self.clock,
+            observer: &mut self.onlooker,
+        }
+    }
+
+    fn begin(&mut self) -> Result<State, PortError> {
+        let names = Names {
+            run_id: "run_00000001".to_owned(),
+            task_id: "task-0001".to_owned(),
+            trace_id: "trace-0001".to_owned(),
+        };
+        let mut ports = self.ports();
+        open(&mut ports, &names, opening())?;
+        drive(&mut ports)
+    }
+
+    fn take_over(&mut self, pid: u32) -> Result<State, PortError> {
+        self.registry.alive = process(pid);
+        let mut ports = self.ports();
+        resume(&mut ports, process(pid))?;
+        drive(&mut ports)
+    }
+}
+
+fn opening() -> Opened {
+    let document = json!({
+        "task_id": "task-0001",
+        "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
+        "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
+        "inputs": {
+            "spec": "say hello",
+            "artifacts": [{
+                "name": "output_schema",
+                "uri": RESULT_SCHEMA,
+                "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+            }],
+        },
+        "required_outputs": [],
+        "allowed_paths": ["app"],
+        "forbidden_actions": [],
+        "acceptance_tests": [{ "name": "tests", "cmd": "pytest -q", "must_pass": true }],
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny", "mcp_tools": [],
+        },
+        "mcp_tool_set": ["none"],
+        "timeout_retry": { "timeout_sec": 60, "max_retries": 0, "retry_backoff_sec": 0 },
+        "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
+        "evidence_links": [],
+        "log_refs": { "run_id": "run-0001", "paths": {} },
+    });
+    let contract = contract::parse(document.to_string().as_bytes()).unwrap();
+    Opened {
+        contract_sha256: contract::digest(&contract),
+        contract,
+        typed: true,
+        base_commit: oid("base commit"),
+        base_tree: oid("base tree"),
+        object_format: ObjectFormat::Sha256,
+        target: None,
+        agent: vec!["agent".to_owned()],
+        agent_typed: true,
+        protect: Extra::default(),
+        commands: Vec::new(),
+        owner: process(1),
+        version: "0".to_owned(),
+    }
+}
+
+#[test]
+fn a_run_ends_as_its_facts_say() {
+    let cases = [
+        (Behaviour::Honest, Code::Ok),
+        (Behaviour::Strays, Code::DiffRefused),
+        (Behaviour::Breaks, Code::AcceptanceFailed),
+        (Behaviour::Idles, Code::EmptyDiff),
+        (Behaviour::Fails, Code::AgentFailed),
+    ];
+    for (behaviour, want) in cases {
+        let mut machine = Machine::new(behaviour, Power::steady());
+        let state = machine.begin().unwrap();
+        assert_eq!(state.finished.unwrap().code, want, "{behaviour:?}");
+        assert_eq!(state.published.is_some(), want == Code::Ok, "{behaviour:?}");
+        assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
+    }
+}
+
+/// Cuts the power at every call, before and after it took effect, and takes the run over.
+#[test]
+fn a_run_survives_a_crash_at_any_call() {
+    use Behaviour::{Breaks, Fails, Honest, Idles, Strays};
+    for behaviour in [Honest, Strays, Breaks, Idles, Fails] {
+        let want = Machine::new(behaviour, Power::steady())
+            .begin()
+            .unwrap()
+            .finished;
+        for cut in [Cut::Before, Cut::After] {
+            let calls = sweep(behaviour, cut, want.as_ref().map(|verdict| verdict.code));
+            assert!(calls > 20, "{behaviour:?}: only {calls} calls were cut");
+        }
+    }
+}
+
+fn sweep(behaviour: Behaviour, cut: Cut, want: Option<Code>) -> u32 {
+    for call in 1.. {
+        let mut machine = Machine::new(behaviour, Power::cut_at(call, cut));
+        let first = machine.begin();
+        if !machine.power.is_out() {
+            assert_eq!(first.unwrap().finished.map(|verdict| verdict.code), want);
+            return call;
+        }
+        machine.power.restore();
+        let place = format!("{behaviour:?}, cut {cut:?} call {call}");
+        if machine.ledger.records().is_empty() {
+            // The run was never opened: there is nothing to take over and nothing left behind.
+            assert!(machine.host.workspaces.is_empty(), "{place}");
+            continue;
+        }
+        check_recovery(&mut machine, want, &place);
+    }
+    unreachable!("a run has an end")
+}
+
+fn check_recovery(machine: &mut Machine, want: Option<Code>, place: &str) {
+    let state = machine.take_over(2).unwrap();
+    assert_eq!(state.finished.map(|verdict| verdict.code), want, "{place}");
+    assert!(
+        machine.host.workspaces.is_empty(),
+        "{place}: a workspace is left"
+    );
+    assert!(
+        machine.registry.leases.is_empty(),
+        "{place}: a lease is left"
+    );
+    for (attempt, count) in &machine.host.agents {
+        assert_eq!(
+            *count, 1,
+            "{place}: the agent of attempt {attempt} ran {count} times"
+        );
+        let run = "run_00000001";
+        let kept = ["runs", "salvage"].map(|kind| format!("refs/provost/{kind}/{run}/{attempt}"));
+        let idle = machine.host.behaviour == Behaviour::Idles;
+        assert!(
+            idle || kept.iter().any(|name| machine.host.refs.contains(name)),
+            "{place}"
+        );
+    }
+    let records = machine.ledger.records().len();
+    let again = machine.take_over(3).unwrap();
+    assert!(again.finished.is_some());
+    assert_eq!(
+        machine.ledger.records().len(),
+        records,
+        "{place}: the second resume did something"
+    );
+}
+
+#[test]
+fn an_agent_lost_three_times_is_given_up() {
+    let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+    let started = |machine: &Machine| {
+        let state = fold(&machine.ledger).unwrap();
+        (state.attempt, state.finished)
+    };
+    // Find the call at which the agent begins, then lose it there again and again.
+    let mut pid = 1;
+    loop {
+        pid += 1;
+        machine = lose_agent(machine, pid);
+        if let (_, Some(verdict)) = started(&machine) {
+            assert_eq!(verdict.code, Code::AgentLost);
+            assert_eq!(pid, 5, "three attempts and one that gives up");
+            return;
+        }
+    }
+}
+
+/// Drives until the agent has begun, then cuts the power.
+fn lose_agent(mut machine: Machine, pid: u32) -> Machine {
+    machine.host.dies_at_work = true;
+    let outcome = match pid {
+        2 => machine.begin(),
+        _ => machine.take_over(pid - 1),
+    };
+    if outcome.is_err() {
+        machine.power.restore();
+    }
+    machine
+}
