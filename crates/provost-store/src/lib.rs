@@ -4,3 +4,14 @@
 //!
 //! - What `append` confirmed survives a crash.
 //! - Readers never repair.
+//! - No bytes on disk make this crate panic, and nothing waits without a limit.
+
+pub mod bundle;
+pub mod driven;
+mod error;
+mod file;
+pub mod ledger;
+pub mod lock;
+pub mod registry;
+
+pub use error::StoreError;

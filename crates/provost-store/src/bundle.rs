@@ -1,0 +1,203 @@
+//! Keeps the files of one run in its directory.
+//!
+//! # Invariants
+//!
+//! - A file is there whole or not at all: it is written beside its place, synced, then renamed.
+//! - Nothing but regular files is read, and no link is followed.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::object::hex;
+use provost_core::path::RepoPath;
+use provost_engine::ports::{self, Kept, PortError};
+use rustix::fs::OFlags;
+use sha2::Digest as _;
+
+use crate::error::StoreError;
+use crate::file;
+
+/// The end of the name that a file has until it is whole.
+const UNFINISHED: &str = ".provost-unfinished";
+
+/// The largest file of a bundle that is read into memory.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// The directory of one run.
+#[derive(Debug, Clone)]
+pub struct DirBundle {
+    root: PathBuf,
+}
+
+impl DirBundle {
+    /// The bundle in the directory `root`, which is there.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
+    /// Where the file `name` is or would be.
+    fn place(&self, name: &str) -> Result<PathBuf, PortError> {
+        let name = RepoPath::try_from(name)
+            .map_err(|error| PortError::new(Code::Bug, format!("`{name}` {error}")))?;
+        Ok(self.root.join(name.as_str()))
+    }
+
+    fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let directory = file::directory_of(path);
+        fs::create_dir_all(directory).map_err(StoreError::io("make", directory))?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(UNFINISHED);
+        let beside = PathBuf::from(beside);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let (mut file, _) = file::open(&beside, flags)?;
+        file.write_all(bytes)
+            .map_err(StoreError::io("write", &beside))?;
+        file.sync_all().map_err(StoreError::io("sync", &beside))?;
+        fs::rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
+        file::sync_directory(path)
+    }
+
+    /// Every regular file below `directory`, as a name from the root.
+    fn names(&self, directory: &Path, names: &mut Vec<String>) -> Result<(), StoreError> {
+        let entries = fs::read_dir(directory).map_err(StoreError::io("list", directory))?;
+        for entry in entries {
+            let entry = entry.map_err(StoreError::io("list", directory))?;
+            let path = entry.path();
+            let kind = entry
+                .file_type()
+                .map_err(StoreError::io("look at", &path))?;
+            if kind.is_dir() {
+                self.names(&path, names)?;
+            } else if path
+                .as_os_str()
+                .as_encoded_bytes()
+                .ends_with(UNFINISHED.as_bytes())
+            {
+                // What a crash left of a file that was never there.
+                fs::remove_file(&path).map_err(StoreError::io("remove", &path))?;
+            } else if kind.is_file() {
+                let name = path.strip_prefix(&self.root).unwrap_or(&path);
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self, name: &str) -> Result<Kept, StoreError> {
+        let path = self.root.join(name);
+        let (mut file, _) = file::open(&path, OFlags::RDONLY)?;
+        let mut hasher = sha2::Sha256::new();
+        let mut buffer = vec![0; 64 * 1024];
+        let mut bytes = 0;
+        loop {
+            let count = file
+                .read(&mut buffer)
+                .map_err(StoreError::io("read", &path))?;
+            if count == 0 {
+                break;
+            }
+            hasher.update(&buffer[..count]);
+            bytes += count as u64;
+        }
+        Ok(Kept {
+            name: name.to_owned(),
+            bytes,
+            sha256: hex(&hasher.finalize()),
+        })
+    }
+}
+
+/// The failure of a port that a failure of the store stands for.
+pub(crate) fn refuse(error: StoreError) -> PortError {
+    PortError::of(error.code(), error)
+}
+
+impl ports::Bundle for DirBundle {
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        Self::write(&self.place(name)?, bytes).map_err(refuse)
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {
+        let path = self.place(name)?;
+        let read = || -> Result<Vec<u8>, StoreError> {
+            let (file, _) = file::open(&path, OFlags::RDONLY)?;
+            let mut bytes = Vec::new();
+            file.take(LARGEST + 1)
+                .read_to_end(&mut bytes)
+                .map_err(StoreError::io("read", &path))?;
+            if bytes.len() as u64 > LARGEST {
+                return Err(StoreError::TooLarge {
+                    path: path.clone(),
+                    limit: LARGEST,
+                });
+            }
+            Ok(bytes)
+        };
+        match read() {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(refuse(error)),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Kept>, PortError> {
+        let mut names = Vec::new();
+        self.names(&self.root, &mut names).map_err(refuse)?;
+        names.sort();
+        names
+            .iter()
+            .map(|name| self.digest(name).map_err(refuse))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_core::object::sha256;
+    use provost_engine::ports::Bundle as _;
+
+    use super::*;
+
+    #[test]
+    fn files_come_back_and_are_listed_with_their_digests() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut bundle = DirBundle::new(scratch.path());
+        bundle.put("reports/a.json", b"one").unwrap();
+        bundle.put("reports/a.json", b"two").unwrap();
+        bundle.put("b.txt", b"").unwrap();
+        assert_eq!(bundle.get("reports/a.json").unwrap().unwrap(), b"two");
+        assert_eq!(bundle.get("nothing").unwrap(), None);
+        let kept = bundle.list().unwrap();
+        let names: Vec<&str> = kept.iter().map(|kept| kept.name.as_str()).collect();
+        assert_eq!(names, ["b.txt", "reports/a.json"]);
+        assert_eq!(kept[1].sha256, sha256(b"two"));
+    }
+
+    #[test]
+    fn what_a_crash_left_of_a_file_is_not_a_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut bundle = DirBundle::new(scratch.path());
+        bundle.put("a.json", b"whole").unwrap();
+        let torn = scratch.path().join(format!("b.json{UNFINISHED}"));
+        fs::write(&torn, "to").unwrap();
+        assert_eq!(bundle.list().unwrap().len(), 1);
+        assert!(!torn.exists());
+    }
+
+    #[test]
+    fn a_name_that_leads_outside_is_refused() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut bundle = DirBundle::new(scratch.path());
+        for name in ["../x", "/etc/x", "a/../../x", ""] {
+            assert!(bundle.put(name, b"").is_err(), "{name}");
+        }
+        std::os::unix::fs::symlink("/etc/passwd", scratch.path().join("link")).unwrap();
+        assert!(bundle.get("link").is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! Gives the engine its ledger and its registry.
+
+use std::path::Path;
+
+use provost_core::lease::{Acquired, LeaseRequest, Owner};
+use provost_core::record::{Event, Head, Record};
+use provost_engine::ports::{self, PortError};
+
+use crate::StoreError;
+use crate::bundle::refuse;
+use crate::ledger::FileLedger;
+use crate::registry::{Pin, Registry};
+
+/// A ledger on a file, with what it holds in memory.
+#[derive(Debug)]
+pub struct DrivenLedger {
+    file: FileLedger,
+    records: Vec<Record>,
+}
+
+impl DrivenLedger {
+    /// A new ledger at `path` that continues `head`.
+    pub fn create(path: &Path, head: Head) -> Result<Self, StoreError> {
+        Ok(Self {
+            file: FileLedger::create(path, head)?,
+            records: Vec::new(),
+        })
+    }
+
+    /// The ledger at `path` that continues `head`.
+    pub fn open(path: &Path, head: Head) -> Result<Self, StoreError> {
+        let (file, records) = FileLedger::open_for_append(path, head)?;
+        Ok(Self { file, records })
+    }
+}
+
+impl ports::Ledger for DrivenLedger {
+    fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
+        let record = self.file.append(event).map_err(refuse)?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn head(&self) -> Head {
+        self.file.head().clone()
+    }
+}
+
+/// The registry, with a way to tell whether the owner of a lease still lives.
+#[derive(Debug)]
+pub struct LiveRegistry {
+    /// The registry.
+    pub registry: Registry,
+    /// Only the host can tell who lives.
+    pub alive: fn(&Owner) -> bool,
+}
+
+impl ports::Registry for LiveRegistry {
+    fn acquire(&mut self, request: &LeaseRequest) -> Result<Acquired, PortError> {
+        self.registry.acquire(request, &self.alive).map_err(refuse)
+    }
+
+    fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, PortError> {
+        self.registry
+            .renew(run_id, fence, expires_at)
+            .map_err(refuse)
+    }
+
+    fn release(&mut self, run_id: &str) -> Result<(), PortError> {
+        self.registry.release(run_id).map_err(refuse)
+    }
+
+    fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
+        let pin = Pin {
+            seq: head.next.saturating_sub(1),
+            hash: head.hash.clone(),
+        };
+        self.registry.pin(run_id, &pin).map_err(refuse)
+    }
+}

@@ -1,0 +1,162 @@
+//! Opens the files of the store, so that nothing else is ever opened instead.
+//!
+//! What stands at a path may be a FIFO that blocks, a link that leads elsewhere or a directory.
+//! Every file is opened without following a link and without waiting, and used only when it is
+//! regular. Descriptors close on exec, so no child inherits a lock.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+
+use crate::error::StoreError;
+
+/// Opens the regular file at `path` with these `flags`; a new file is private to its user.
+pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(File, Stat), StoreError> {
+    // Said before opening, because the error of opening a link or a directory helps nobody.
+    if let Ok(stat) = rustix::fs::lstat(path) {
+        require_regular(path, &stat)?;
+    }
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let descriptor = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(StoreError::io("open", path))?;
+    let file = File::from(descriptor);
+    let stat = rustix::fs::fstat(&file).map_err(StoreError::io("look at", path))?;
+    require_regular(path, &stat)?;
+    Ok((file, stat))
+}
+
+/// Refuses everything but a regular file.
+pub(crate) fn require_regular(path: &Path, stat: &Stat) -> Result<(), StoreError> {
+    let found = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something unknown",
+    };
+    Err(StoreError::NotRegular {
+        path: path.to_owned(),
+        found,
+    })
+}
+
+/// Whether both are facts about one file.
+pub(crate) fn same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+/// Whether `path` still leads to the file behind `stat`.
+pub(crate) fn leads_to(path: &Path, stat: &Stat) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|there| same(&there, stat))
+}
+
+/// The directory that holds the entry `path`.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes the entry `path` of its directory survive a crash.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    let directory = directory_of(path);
+    let sync = || -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(directory, flags, Mode::empty())?;
+        Ok(rustix::fs::fsync(descriptor)?)
+    };
+    sync().map_err(StoreError::io("sync", directory))
+}
+
+/// `path` with the links of its directory resolved; the last part is left as it is.
+pub(crate) fn resolve_directory(path: &Path) -> Result<PathBuf, StoreError> {
+    let missing = || io::Error::from(io::ErrorKind::InvalidFilename);
+    let name = path
+        .file_name()
+        .ok_or_else(|| StoreError::io("open", path)(missing()))?;
+    let directory = directory_of(path)
+        .canonicalize()
+        .map_err(StoreError::io("find the directory of", path))?;
+    Ok(directory.join(name))
+}
+
+/// Refuses a directory on a file system that other machines write as well.
+pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
+    let directory = directory_of(path);
+    let facts = rustix::fs::statfs(directory).map_err(StoreError::io("look at", directory))?;
+    // The kernel keeps 32 bits; the field is wider and signed on some machines.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "file system numbers have 32 bits"
+    )]
+    let number = facts.f_type as u32;
+    if is_network(number) {
+        return Err(StoreError::Network {
+            path: path.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Whether the kernel's number of a file system is that of NFS, SMB or CIFS.
+fn is_network(number: u32) -> bool {
+    matches!(number, 0x6969 | 0x517b | 0xff53_4d42 | 0xfe53_4d42)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name);
+        std::fs::write(at("file"), "x").unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("fifo"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+
+        let check = |path: &Path| match open(path, OFlags::RDWR) {
+            Ok(_) => "opened".to_owned(),
+            Err(StoreError::NotRegular { found, .. }) => found.to_owned(),
+            Err(StoreError::Io { source, .. }) => source.kind().to_string(),
+            Err(other) => other.to_string(),
+        };
+        let cases = [
+            ("file", "opened"),
+            ("directory", "a directory"),
+            ("link", "a symbolic link"),
+            ("fifo", "a FIFO"),
+            ("socket", "a socket"),
+            ("nothing", "entity not found"),
+        ];
+        for (name, want) in cases {
+            assert_eq!(check(&at(name)), want, "{name}");
+        }
+        assert_eq!(check(Path::new("/dev/null")), "a device");
+    }
+
+    #[test]
+    fn network_file_systems_are_known_by_number() {
+        assert!(is_network(0x6969), "NFS");
+        assert!(!is_network(0xef53), "ext4");
+        assert!(!is_network(0x0102_1994), "tmpfs");
+    }
+}

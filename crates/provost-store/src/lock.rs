@@ -1,0 +1,202 @@
+//! Makes sure that one process drives a run.
+//!
+//! The lock is a `flock` on a file that is never removed, held for the life of the driver. The
+//! kernel gives it back when the driver dies, however it dies. The descriptor closes on exec, so a
+//! box that outlives its driver does not keep the run busy.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use provost_core::json;
+use provost_core::lease::Owner;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+use crate::file;
+
+/// How often a lock file may be replaced under our hands before we give up.
+const REPLACED_AT_MOST: u32 = 8;
+
+/// The largest owner we read back, in bytes.
+const LARGEST_OWNER: u64 = 64 * 1024;
+
+/// The right to drive a run; given back when it is dropped.
+#[derive(Debug)]
+pub struct DriverLock {
+    file: File,
+}
+
+impl DriverLock {
+    /// Takes the lock at `path` for `owner`, or says `None` when another process has it.
+    pub fn try_acquire(path: &Path, owner: &Owner) -> Result<Option<Self>, StoreError> {
+        for _ in 0..REPLACED_AT_MOST {
+            let (file, stat) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
+            if !try_lock(path, &file)? {
+                return Ok(None);
+            }
+            // Somebody may have removed the file before we locked it; then we hold nothing.
+            if file::leads_to(path, &stat) {
+                name_owner(&file, owner).map_err(StoreError::io("write", path))?;
+                return Ok(Some(Self { file }));
+            }
+        }
+        Err(StoreError::Moved {
+            path: path.to_owned(),
+            what: "it was removed again and again",
+        })
+    }
+
+    /// Who took the lock at `path` last, as far as that can be read.
+    ///
+    /// For people only: whether the lock is held is known to the kernel alone.
+    pub fn last_owner(path: &Path) -> Option<Owner> {
+        let (file, _) = file::open(path, OFlags::RDONLY).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST_OWNER).read_to_end(&mut bytes).ok()?;
+        json::parse_as(&bytes).ok()
+    }
+}
+
+impl Drop for DriverLock {
+    fn drop(&mut self) {
+        // Said to the kernel, because a child may still be on its way to exec with a copy.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn name_owner(mut file: &File, owner: &Owner) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(owner)?;
+    line.push(b'\n');
+    file.set_len(0)?;
+    file.write_all(&line)
+}
+
+/// A lock that is held for moments, by one process after the other.
+#[derive(Debug)]
+pub(crate) struct Turnstile {
+    file: File,
+    path: std::path::PathBuf,
+    patience: Duration,
+}
+
+/// The turn of one holder; over when it is dropped.
+pub(crate) struct Turn<'lock>(&'lock File);
+
+impl Turnstile {
+    /// Opens the lock file at `path`; whoever wants a turn waits at most `patience`.
+    pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, StoreError> {
+        let (file, _) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            patience,
+        })
+    }
+
+    /// Waits for a turn.
+    pub(crate) fn enter(&self) -> Result<Turn<'_>, StoreError> {
+        let begin = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        while !try_lock(&self.path, &self.file)? {
+            if begin.elapsed() >= self.patience {
+                return Err(StoreError::Busy {
+                    path: self.path.clone(),
+                    seconds: self.patience.as_secs(),
+                });
+            }
+            // Asking again and again instead of waiting in the kernel gives the wait its limit:
+            // a holder that is stopped must not stop everybody else.
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        Ok(Turn(&self.file))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Closing the file gives the lock back as well, should this ever fail.
+        let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}
+
+fn try_lock(path: &Path, file: &File) -> Result<bool, StoreError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(error) => Err(StoreError::io("lock", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(pid: u32) -> Owner {
+        Owner {
+            host: "host".into(),
+            boot: "boot".into(),
+            pid_namespace: "pid:[1]".into(),
+            pid,
+            started: 1,
+        }
+    }
+
+    #[test]
+    fn a_run_has_one_driver_at_a_time() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("driver.lock");
+        let first = DriverLock::try_acquire(&path, &owner(1)).unwrap();
+        assert!(first.is_some());
+        assert!(DriverLock::try_acquire(&path, &owner(2)).unwrap().is_none());
+        assert_eq!(DriverLock::last_owner(&path), Some(owner(1)));
+        drop(first);
+        assert!(DriverLock::try_acquire(&path, &owner(3)).unwrap().is_some());
+        assert_eq!(DriverLock::last_owner(&path), Some(owner(3)));
+    }
+
+    #[test]
+    fn no_child_inherits_the_lock() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("driver.lock");
+        let lock = DriverLock::try_acquire(&path, &owner(1)).unwrap().unwrap();
+        let flags = rustix::io::fcntl_getfd(&lock.file).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn a_lock_on_a_removed_file_does_not_count() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("driver.lock");
+        let _old = DriverLock::try_acquire(&path, &owner(1)).unwrap().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _new = DriverLock::try_acquire(&path, &owner(2)).unwrap().unwrap();
+        assert_eq!(DriverLock::last_owner(&path), Some(owner(2)));
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_had_is_an_error_or_a_no_and_never_a_lock() {
+        let scratch = tempfile::tempdir().unwrap();
+        assert!(DriverLock::try_acquire(scratch.path(), &owner(1)).is_err());
+        let nowhere = scratch.path().join("nowhere/driver.lock");
+        assert!(DriverLock::try_acquire(&nowhere, &owner(1)).is_err());
+        assert_eq!(DriverLock::last_owner(&nowhere), None);
+    }
+
+    #[test]
+    fn waiting_for_a_turn_has_a_limit() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("registry.lock");
+        let patience = Duration::from_millis(50);
+        let one = Turnstile::open(&path, patience).unwrap();
+        let two = Turnstile::open(&path, patience).unwrap();
+        let turn = one.enter().unwrap();
+        assert!(matches!(two.enter(), Err(StoreError::Busy { .. })));
+        drop(turn);
+        assert!(two.enter().is_ok());
+    }
+}

@@ -1,0 +1,293 @@
+//! Keeps in a SQLite database who holds what now, and which runs there are.
+//!
+//! # Invariants
+//!
+//! - A request for a lease is decided and answered in one transaction, by the rule of core.
+//! - Fencing numbers grow, also over a power failure.
+//! - The ledger of a run is the truth about it: losing this database loses no evidence.
+//! - A database that is damaged, foreign or newer is refused in words, and left as it is.
+//!
+//! Every write first takes its turn at a lock file. SQLite's own waiting sleeps and starves among
+//! many processes; it stays as the second wall, should the lock file be removed.
+
+mod fence;
+mod runs;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use provost_core::json;
+use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
+use provost_core::scope::Scope;
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
+
+pub use self::runs::{Pin, RunNote, RunRow};
+use crate::error::StoreError;
+use crate::file;
+use crate::lock::Turnstile;
+
+/// How long anybody waits for others before it is an error.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The registry of one repository.
+#[derive(Debug)]
+pub struct Registry {
+    path: PathBuf,
+    connection: Connection,
+    turnstile: Turnstile,
+}
+
+/// How much a write is worth when the power fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Durability {
+    /// It may be lost with the last moments; its owner is gone then, too.
+    Ordinary,
+    /// It is on disk when the call returns.
+    Synced,
+}
+
+impl Registry {
+    /// Opens the registry at `path`, and makes it if there is none; its directory must exist.
+    ///
+    /// The lock file lies beside it, as `registry.lock` beside `registry.db`.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let path = file::resolve_directory(path)?;
+        file::refuse_network(&path)?;
+        let turnstile = Turnstile::open(&path.with_extension("lock"), PATIENCE)?;
+        let turn = turnstile.enter()?;
+        // Looked at and never opened by ourselves: closing any descriptor of the database would
+        // drop the locks SQLite has on it in this process.
+        let mut is_new = false;
+        for suffix in ["", "-wal", "-shm"] {
+            let mut beside = path.clone().into_os_string();
+            beside.push(suffix);
+            let beside = PathBuf::from(beside);
+            match rustix::fs::lstat(&beside) {
+                Ok(stat) => file::require_regular(&beside, &stat)?,
+                Err(rustix::io::Errno::NOENT) => is_new |= suffix.is_empty(),
+                Err(error) => return Err(StoreError::io("look at", &beside)(error)),
+            }
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = Connection::open_with_flags(&path, flags)
+            .and_then(|connection| {
+                connection.busy_timeout(PATIENCE)?;
+                Ok(connection)
+            })
+            .map_err(StoreError::database(&path))?;
+        schema::prepare(&connection, &path)?;
+        if is_new {
+            file::sync_directory(&path)?;
+        }
+        drop(turn);
+        Ok(Self {
+            path,
+            connection,
+            turnstile,
+        })
+    }
+
+    /// Asks for a lease on a whole scope; `alive` says whether the owner of a lease still lives.
+    ///
+    /// Leases that are over or whose owner is dead are removed on the way.
+    pub fn acquire(
+        &mut self,
+        request: &LeaseRequest,
+        alive: &dyn Fn(&Owner) -> bool,
+    ) -> Result<Acquired, StoreError> {
+        self.reserve_fences(&request.owner.boot)?;
+        self.write(Durability::Ordinary, |transaction| {
+            let held = read_leases(transaction)?;
+            let decision = lease::decide(request, &held, alive).map_err(StoreError::from)?;
+            for run_id in &decision.gone {
+                transaction.execute("DELETE FROM lease WHERE run_id = ?1", [run_id])?;
+            }
+            match decision.answer {
+                Answer::Held(holders) => Ok(Acquired::Held(holders)),
+                Answer::Own(lease) => {
+                    transaction.execute(
+                        "UPDATE lease SET expires_at = ?2 WHERE run_id = ?1",
+                        params![lease.run_id, lease.expires_at],
+                    )?;
+                    Ok(Acquired::Granted(lease))
+                }
+                Answer::Free => {
+                    let lease = request.granted(fence::take(transaction)?);
+                    insert(transaction, &lease)?;
+                    Ok(Acquired::Granted(lease))
+                }
+            }
+        })
+    }
+
+    /// Moves the end of a lease to `expires_at`, never to an earlier time.
+    ///
+    /// `false` means that the lease is lost: it is over and somebody asked for leases since, or a
+    /// later lease took its place.
+    pub fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, StoreError> {
+        self.write(Durability::Ordinary, |transaction| {
+            let changed = transaction.execute(
+                "UPDATE lease SET expires_at = max(expires_at, ?3)
+                 WHERE run_id = ?1 AND fence = ?2",
+                params![run_id, fence::to_column(fence)?, expires_at],
+            )?;
+            Ok(changed == 1)
+        })
+    }
+
+    /// Gives back what a run holds, if it holds anything.
+    pub fn release(&mut self, run_id: &str) -> Result<(), StoreError> {
+        self.write(Durability::Ordinary, |transaction| {
+            transaction.execute("DELETE FROM lease WHERE run_id = ?1", [run_id])?;
+            Ok(())
+        })
+    }
+
+    /// All leases, oldest first, also those that are over and wait to be removed.
+    pub fn leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+        self.read(read_leases)
+    }
+
+    /// Asks SQLite whether the database is sound; `Ok` holds what is wrong with it, if anything.
+    pub fn damage(&mut self) -> Result<Option<String>, StoreError> {
+        self.read(|connection| {
+            let report: String =
+                connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+            Ok((report != "ok").then_some(report))
+        })
+    }
+
+    /// Takes new numbers in advance, on disk, when there are none left to give.
+    fn reserve_fences(&mut self, boot: &str) -> Result<(), StoreError> {
+        if self.read(|connection| fence::has_some(connection, boot))? {
+            return Ok(());
+        }
+        self.write(Durability::Synced, |transaction| {
+            fence::reserve(transaction, boot)
+        })
+    }
+
+    /// Reads without a turn: SQLite shows the state before or after a write.
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        work(&self.connection).map_err(|trouble| trouble.at(&self.path))
+    }
+
+    /// Does `work` in one transaction that nobody else can interrupt.
+    fn write<T>(
+        &mut self,
+        durability: Durability,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        let _turn = self.turnstile.enter()?;
+        let connection = &mut self.connection;
+        let run = || -> Result<T, Trouble> {
+            let level = match durability {
+                Durability::Ordinary => "NORMAL",
+                Durability::Synced => "FULL",
+            };
+            connection.pragma_update(None, "synchronous", level)?;
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let answer = work(&transaction)?;
+            transaction.commit()?;
+            Ok(answer)
+        };
+        run().map_err(|trouble| trouble.at(&self.path))
+    }
+}
+
+/// What goes wrong inside a transaction, before it is known where.
+enum Trouble {
+    Sql(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl Trouble {
+    fn at(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sql(source) => StoreError::database(path)(source),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, lease: &Lease) -> Result<(), Trouble> {
+    transaction.execute(
+        "INSERT INTO lease (run_id, fence, scope, owner, granted_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            lease.run_id,
+            fence::to_column(lease.fence)?,
+            to_text(&lease.scope),
+            to_text(&lease.owner),
+            lease.granted_at,
+            lease.expires_at,
+        ],
+    )?;
+    Ok(())
+}
+
+fn read_leases(connection: &Connection) -> Result<Vec<Lease>, Trouble> {
+    let mut statement = connection.prepare_cached(
+        "SELECT run_id, fence, scope, owner, granted_at, expires_at FROM lease ORDER BY fence",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut leases = Vec::new();
+    while let Some(row) = rows.next()? {
+        leases.push(read_lease(row)?);
+    }
+    Ok(leases)
+}
+
+fn read_lease(row: &Row<'_>) -> Result<Lease, Trouble> {
+    let run_id: String = row.get(0)?;
+    let scope: Scope = from_text("scope", &run_id, &row.get::<_, String>(2)?)?;
+    let owner = from_text("owner", &run_id, &row.get::<_, String>(3)?)?;
+    Ok(Lease {
+        run_id,
+        scope: Scope::of(scope.entries().to_vec()),
+        owner,
+        fence: fence::from_column(row.get(1)?)?,
+        granted_at: row.get(4)?,
+        expires_at: row.get(5)?,
+    })
+}
+
+fn to_text<T: serde::Serialize>(value: &T) -> Option<String> {
+    // A failure becomes a NULL, which the schema refuses.
+    serde_json::to_string(value).ok()
+}
+
+fn from_text<T: serde::de::DeserializeOwned>(
+    table: &'static str,
+    key: &str,
+    text: &str,
+) -> Result<T, StoreError> {
+    json::parse_as(text.as_bytes()).map_err(|source| StoreError::Row {
+        table,
+        key: key.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Makes the tables, and refuses a database that is not ours.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// The newest schema this program knows.
+const VERSION: i64 = 1;
+
+/// Marks the database as ours: the letters `prov`.
+const APPLICATION: i64 = 0x7072_6f76;
+
+const TABLES: &str = "
+    CREATE TABLE fence (
+        only     INTEGER PRIMARY KEY CHECK (only = 1),
+        next     INTEGER NOT NULL,
+        reserved INTEGER NOT NULL,
+        boot     TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO fence VALUES (1, 1, 1, '');
+    CREATE TABLE lease (
+        run_id     TEXT PRIMARY KEY NOT NULL,
+        fence      INTEGER NOT NULL UNIQUE,
+        scope      TEXT NOT NULL,
+        owner      TEXT NOT NULL,
+        granted_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE run (
+        run_id     TEXT PRIMARY KEY NOT NULL,
+        started_at INTEGER NOT NULL,
+        objective  TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE pin (
+        run_id TEXT PRIMARY KEY NOT NULL,
+        seq    INTEGER NOT NULL,
+        hash   TEXT NOT NULL
+    ) STRICT;
+";
+
+/// Checks whose database it is, and brings an empty one to the newest schema.
+///
+/// The caller has its turn at the lock file.
+pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let pragma = |name: &str| {
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .map_err(StoreError::database(path))
+    };
+    let version = pragma("user_version")?;
+    if pragma("application_id")? == APPLICATION {
+        if version > VERSION {
+            return Err(StoreError::Newer {
+                path: path.to_owned(),
+                found: version,
+                known: VERSION,
+            });
+        }
+        if version == VERSION {
+            return set_mode(connection, path);
+        }
+    }
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(StoreError::database(path))?;
+    if version != 0 || tables != 0 {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    set_mode(connection, path)?;
+    // One transaction: a crash leaves an empty database or a whole one.
+    let script = format!(
+        "PRAGMA synchronous = FULL;
+         BEGIN IMMEDIATE;
+         {TABLES}
+         PRAGMA user_version = {VERSION};
+         PRAGMA application_id = {APPLICATION};
+         COMMIT;"
+    );
+    connection
+        .execute_batch(&script)
+        .map_err(StoreError::database(path))
+}
+
+fn set_mode(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .and_then(|()| connection.pragma_update(None, "foreign_keys", true))
+        .map_err(StoreError::database(path))
+}
