@@ -1,0 +1,105 @@
+//! Measures the start of a box against bubblewrap and against a bare start of the same program.
+//!
+//! Prints one line a measure: its name and the median in microseconds. The measures take turns, so
+//! that a change of the machine's mood hits all of them. The argument is the number of turns.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use provost_host::boxes::{self, Command, Control, How, Launcher, Profile, Stdin, selftest};
+
+/// As close to a box as bubblewrap comes without a list of what to let in.
+const BUBBLEWRAP: &[&str] = &[
+    "--unshare-all",
+    "--die-with-parent",
+    "--new-session",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/var/tmp",
+    "--",
+    "/bin/true",
+];
+
+type Measure<'a> = Box<dyn FnMut() -> Result<(), Box<dyn Error>> + 'a>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    boxes::main_if_launcher();
+    let turns: usize = match std::env::args().nth(1) {
+        Some(text) => text.parse()?,
+        None => 100,
+    };
+    let scratch = tempfile::tempdir()?;
+    let profile = Profile::minimal();
+    let launcher = Launcher::own();
+    let outside = selftest::Outside::new(&launcher)?;
+    let mut measures: Vec<(&str, Measure<'_>)> = vec![
+        ("box", Box::new(|| start_box(&profile, scratch.path()))),
+        ("bare", Box::new(|| run(&mut Process::new("/bin/true")))),
+        (
+            "selftest",
+            Box::new(|| {
+                selftest::run(&launcher, &profile, &outside)?;
+                Ok(())
+            }),
+        ),
+    ];
+    let bubblewrap = || run(Process::new("bwrap").args(BUBBLEWRAP));
+    if bubblewrap().is_ok() {
+        measures.push(("bubblewrap", Box::new(bubblewrap)));
+    }
+    let mut times = vec![Vec::new(); measures.len()];
+    for turn in 0..turns.max(1) {
+        for place in 0..measures.len() {
+            // Everybody goes first now and then.
+            let at = (place + turn) % measures.len();
+            let begin = Instant::now();
+            (measures[at].1)()?;
+            times[at].push(begin.elapsed());
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    for ((name, _), times) in measures.iter().zip(times) {
+        writeln!(out, "{name} {:.1}", median(times).as_secs_f64() * 1e6)?;
+    }
+    Ok(())
+}
+
+fn start_box(profile: &Profile, scratch: &Path) -> Result<(), Box<dyn Error>> {
+    let command = Command {
+        argv: vec!["/bin/true".to_owned()],
+        stdin: Stdin::Null,
+        stdout: scratch.join("stdout"),
+        stderr: scratch.join("stderr"),
+    };
+    let running = boxes::start(profile, &command, |_| Ok(()))?;
+    match running.wait(&mut |_| Control::Continue)?.how {
+        How::Exited(0) => Ok(()),
+        other => Err(format!("the box ended with {other:?}").into()),
+    }
+}
+
+fn run(process: &mut Process) -> Result<(), Box<dyn Error>> {
+    let status = process
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(status.to_string().into())
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,77 @@
+//! Names a process of the host so that it cannot be mistaken for a later one, and ends it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use serde::{Deserialize, Serialize};
+
+use super::error::BoxError;
+
+/// A process: its number can come again, number and start time together cannot before a reboot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// The number.
+    pub pid: i32,
+    /// When it started, in clock ticks since the machine did.
+    pub start_time: u64,
+}
+
+impl Birth {
+    /// Looks the process up; `None` if there is none, or only its remains.
+    pub fn of(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything, so the fields are counted from its end.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        let start_time = fields.nth(18)?.parse().ok()?;
+        Some(Self { pid, start_time })
+    }
+}
+
+/// Ends what a crashed driver left: kills the process if it is still the same one, and waits.
+///
+/// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
+/// afterwards no process of that box is left.
+pub fn bury(birth: Birth, timeout: Duration) -> Result<bool, BoxError> {
+    let Some(pid) = Pid::from_raw(birth.pid) else {
+        return Ok(false);
+    };
+    // The handle first: it stays with this process even if the number is used again.
+    let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
+        Err(errno) => return Err(BoxError::machine("a process handle")(errno)),
+    };
+    if Birth::of(birth.pid) != Some(birth) {
+        return Ok(false);
+    }
+    match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(errno) => return Err(BoxError::machine("killing a box")(errno)),
+    }
+    let deadline = Instant::now() + timeout;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut polled = [PollFd::new(&process, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timespec(left))) {
+            Ok(0) => return Err(BoxError::Undead { pid: birth.pid }),
+            Ok(_) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(BoxError::machine("waiting for a process")(errno)),
+        }
+    }
+}
+
+/// A duration as the kernel takes it.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec {
+        tv_sec: i64::MAX,
+        tv_nsec: 0,
+    })
+}

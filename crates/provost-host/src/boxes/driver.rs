@@ -1,0 +1,165 @@
+//! Starts a box: hands the spec to a launcher and waits for the birth of the box.
+//!
+//! The payload does not run before its birth is written down.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::PipeFlags;
+
+use super::birth::Birth;
+use super::error::BoxError;
+use super::launcher::LAUNCHER;
+use super::profile::Profile;
+use super::running::{PATIENCE, Running};
+use super::streams::Stream;
+use super::wire::{self, Message, Spec};
+
+/// What runs in a box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments; a program without `/` is looked for along the box's PATH.
+    pub argv: Vec<String>,
+    /// What it can read.
+    pub stdin: Stdin,
+    /// The file for what it prints; begun anew.
+    pub stdout: PathBuf,
+    /// The file for what it complains; begun anew.
+    pub stderr: PathBuf,
+}
+
+/// What a payload can read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing.
+    Null,
+    /// These bytes. They wait in memory, so a payload that never reads holds nobody up.
+    Bytes(Vec<u8>),
+}
+
+/// The program that becomes the launcher; its `main` calls [`super::main_if_launcher`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    /// Where it is.
+    pub exe: PathBuf,
+}
+
+impl Launcher {
+    /// The running program itself, even if its file was replaced.
+    pub fn own() -> Self {
+        Self {
+            exe: "/proc/self/exe".into(),
+        }
+    }
+
+    /// Starts `command` in a box as `profile` describes it.
+    ///
+    /// `on_birth` is told who the init of the box is before the payload runs; if it fails the box is
+    /// ended. The box dies with the thread that calls this, so call it from one that outlives the
+    /// box.
+    pub fn start(
+        &self,
+        profile: &Profile,
+        command: &Command,
+        on_birth: impl FnOnce(&Birth) -> io::Result<()>,
+    ) -> Result<Running, BoxError> {
+        let mut running = self.spawn(profile, command)?;
+        let birth = match running.next_word(PATIENCE)? {
+            Some(Message::Born(pid)) => match Birth::of(pid) {
+                Some(birth) => birth,
+                None => return Err(refusal(running.next_word(PATIENCE)?)),
+            },
+            other => return Err(refusal(other)),
+        };
+        running.birth = Some(birth);
+        on_birth(&birth).map_err(BoxError::Birth)?;
+        running.go();
+        Ok(running)
+    }
+
+    fn spawn(&self, profile: &Profile, command: &Command) -> Result<Running, BoxError> {
+        let spec = Spec {
+            driver: i32::try_from(std::process::id()).unwrap_or(0),
+            profile: profile.clone(),
+            argv: command.argv.clone(),
+        };
+        let spec = serde_json::to_vec(&spec).map_err(BoxError::Profile)?;
+        let spec = wire::sealed("provost-box", &spec).map_err(BoxError::machine("memory"))?;
+        let stdin = stdin(&command.stdin)?;
+        let limits = profile.limits;
+        let (stdout, stdout_of_box) = pipe()?;
+        let (stderr, stderr_of_box) = pipe()?;
+        let stdout = Stream::create(stdout, &command.stdout, limits.output_bytes)?;
+        let stderr = Stream::create(stderr, &command.stderr, limits.output_bytes)?;
+        let (control, control_of_launcher) = sockets()?;
+        let (go_of_init, go) = sockets()?;
+        let passed = [spec.as_fd(), stdin.as_fd(), go_of_init.as_fd()];
+        wire::send(&control, b"spec", &passed).map_err(BoxError::machine("a socket"))?;
+        // Its descriptors are placed by the standard library, so none leaks into a process that
+        // another thread starts meanwhile; its environment is empty, so no secret gets near the box.
+        let child = std::process::Command::new(&self.exe)
+            .arg(LAUNCHER)
+            .env_clear()
+            .stdin(control_of_launcher)
+            .stdout(stdout_of_box)
+            .stderr(stderr_of_box)
+            .spawn()
+            .map_err(|source| BoxError::Launcher {
+                exe: self.exe.clone(),
+                source,
+            })?;
+        Ok(Running {
+            child,
+            control,
+            go: Some(go),
+            birth: None,
+            stdout,
+            stderr,
+            limits,
+            since: Instant::now(),
+            over: false,
+        })
+    }
+}
+
+/// Why a box was not born, from the launcher's word.
+fn refusal(word: Option<Message>) -> BoxError {
+    match word {
+        Some(Message::Failed(failure)) => failure.into(),
+        Some(Message::Born(_) | Message::Exited(_) | Message::Signalled(_) | Message::Killed)
+        | None => BoxError::LauncherLost,
+    }
+}
+
+fn stdin(stdin: &Stdin) -> Result<OwnedFd, BoxError> {
+    match stdin {
+        Stdin::Bytes(bytes) => {
+            wire::sealed("provost-stdin", bytes).map_err(BoxError::machine("memory"))
+        }
+        Stdin::Null => File::open("/dev/null")
+            .map(OwnedFd::from)
+            .map_err(|source| BoxError::Machine {
+                what: "/dev/null",
+                source,
+            }),
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), BoxError> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(BoxError::machine("a pipe"))
+}
+
+/// Two ends that carry packets; writing to a closed one raises no signal.
+fn sockets() -> Result<(OwnedFd, OwnedFd), BoxError> {
+    rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(BoxError::machine("a socket"))
+}

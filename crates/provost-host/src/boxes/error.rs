@@ -1,0 +1,176 @@
+//! Says why there is no box, at which step, and what a person can do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use provost_core::code::Code;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// Why a box did not start or could not be followed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum BoxError {
+    /// A step of the set-up was refused, or the program could not be executed.
+    #[error("the box did not start: {stage}: {}", name(*errno))]
+    Start {
+        /// The step, such as `clone` or `mount /usr`.
+        stage: String,
+        /// What the kernel answered.
+        errno: i32,
+        /// What a person can do about it.
+        hint: String,
+    },
+    /// The profile cannot be written down.
+    #[error("the box profile cannot be written as JSON")]
+    Profile(#[source] serde_json::Error),
+    /// The launcher is not there or does not run.
+    #[error("the launcher `{}` does not run", exe.display())]
+    Launcher {
+        /// What was executed.
+        exe: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The launcher ended without saying how the box ended.
+    #[error("the launcher was lost before it said how the box ended")]
+    LauncherLost,
+    /// The caller could not write down the birth of the box, so the box was ended.
+    #[error("the birth of the box could not be recorded")]
+    Birth(#[source] io::Error),
+    /// The file of a stream cannot be written.
+    #[error("the output file `{}` cannot be written", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A pipe, socket or process of the driver failed.
+    #[error("the machine refused {what}")]
+    Machine {
+        /// What was asked for.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Processes of the box did not die in time.
+    #[error("the box with init process {pid} did not die")]
+    Undead {
+        /// The init process, as the host numbers it.
+        pid: i32,
+    },
+}
+
+impl BoxError {
+    /// The rule that decided; see `provost explain`.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Start { stage, .. } if stage.starts_with(EXEC) => Code::HostFailed,
+            Self::Start { .. } => Code::BoxUnavailable,
+            Self::Profile(_)
+            | Self::Launcher { .. }
+            | Self::LauncherLost
+            | Self::Birth(_)
+            | Self::Output { .. }
+            | Self::Machine { .. }
+            | Self::Undead { .. } => Code::HostFailed,
+        }
+    }
+
+    /// Whether the box was made and only the program in it could not be executed.
+    pub fn is_exec(&self) -> bool {
+        matches!(self, Self::Start { stage, .. } if stage.starts_with(EXEC))
+    }
+
+    pub(crate) fn machine(what: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::Machine {
+            what,
+            source: errno.into(),
+        }
+    }
+}
+
+/// What the stage of a program that cannot be executed begins with.
+pub(crate) const EXEC: &str = "exec";
+
+/// A step of the set-up that was refused, as it travels from the box to the driver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) stage: String,
+    pub(crate) errno: i32,
+}
+
+impl Failure {
+    pub(crate) fn at(stage: impl Into<String>) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self {
+            stage: stage.into(),
+            errno: errno.raw_os_error(),
+        }
+    }
+}
+
+impl From<Failure> for BoxError {
+    fn from(failure: Failure) -> Self {
+        let hint = remedy(&failure.stage, failure.errno);
+        Self::Start {
+            stage: failure.stage,
+            errno: failure.errno,
+            hint,
+        }
+    }
+}
+
+/// What the kernel's answer says, without its number.
+pub(crate) fn name(errno: i32) -> String {
+    if errno == 0 {
+        return "refused".to_owned();
+    }
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// What a person can do about a refusal of `stage`.
+pub(crate) fn remedy(stage: &str, errno: i32) -> String {
+    let word = stage.split(' ').next().unwrap_or(stage);
+    let text = match (word, Errno::from_raw_os_error(errno)) {
+        ("clone", Errno::NOSPC | Errno::USERS) => {
+            "no user namespace is left: raise the sysctl user.max_user_namespaces"
+        }
+        ("clone", Errno::INVAL | Errno::NOSYS) => {
+            "the kernel has no user namespaces: use one built with CONFIG_USER_NS"
+        }
+        ("clone" | "uid_map" | "gid_map" | "setgroups", _) => {
+            "unprivileged user namespaces are switched off: set the sysctls \
+             kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0, \
+             or give the program an AppArmor profile with `userns`; in a container, run it with a \
+             seccomp profile that allows clone, mount and pivot_root"
+        }
+        ("proc", _) => {
+            "the outer /proc is masked, as container engines do: run the container with \
+             `--security-opt systempaths=unconfined`, or outside a container"
+        }
+        ("mount" | "root" | "pivot_root", Errno::PERM | Errno::ACCESS) => {
+            "mounting is refused inside a user namespace: set the sysctl \
+             kernel.apparmor_restrict_unprivileged_userns=0, and in a container allow mount, \
+             open_tree, move_mount and pivot_root"
+        }
+        ("mount" | "protect", Errno::NOENT) => {
+            "the path does not exist: look at the profile's mounts"
+        }
+        ("protect", Errno::LOOP) => "a protected path must not lead through a symbolic link",
+        ("landlock", _) => {
+            "Landlock with scopes is needed: Linux 6.12 or newer, with `landlock` in the lsm= list"
+        }
+        ("seccomp", _) => "the kernel must be built with CONFIG_SECCOMP_FILTER",
+        ("program", _) => "the file of the running program was replaced or moved: start it again",
+        ("workdir", _) => "the working directory must exist inside the box",
+        (EXEC, Errno::NOENT) => {
+            "no such program inside the box: only /usr and the mounted toolchains are there"
+        }
+        (EXEC, Errno::ACCESS) => "the program is not executable",
+        (EXEC, Errno::NOEXEC) => "the program is neither a binary nor a script with a #! line",
+        (EXEC, Errno::TOOBIG) => "the arguments and the environment are too long",
+        _ => "see `provost doctor`",
+    };
+    text.to_owned()
+}

@@ -1,0 +1,146 @@
+//! The first process of a box: makes its walls, starts the payload, reaps, and takes all with it.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Signal, WaitOptions};
+
+use super::error::Failure;
+use super::minimal::INSIDE_ID;
+use super::profile::{Network, lacks};
+use super::sys;
+use super::wire::{Message, Spec};
+use super::{launcher, payload, root};
+
+/// What init has from the launcher.
+pub(crate) struct Inheritance {
+    /// Takes [`Message`]s, one a line; the first one counts.
+    pub(crate) status: OwnedFd,
+    /// Gives the driver's word that the payload may start.
+    pub(crate) go: OwnedFd,
+    /// The driver's user.
+    pub(crate) user: u32,
+    /// The driver's group.
+    pub(crate) group: u32,
+}
+
+/// Is init until the payload ends; then the kernel kills whatever is left.
+pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
+    let status = &inheritance.status;
+    match set_up(spec, inheritance).and_then(|()| start(spec)) {
+        Ok(pid) => {
+            let _ = launcher::release_streams();
+            report(status, &reap(pid));
+        }
+        Err(failure) => report(status, &Message::Failed(failure)),
+    }
+    sys::leave(0)
+}
+
+/// Starts the payload, and says why not if it did not become its program.
+fn start(spec: &Spec) -> Result<i32, Failure> {
+    let mut refused = None;
+    let pid = sys::spawn(&mut || {
+        refused = Some(payload::run(spec));
+        127
+    })
+    .map_err(Failure::at("fork"))?;
+    refused.map_or(Ok(pid), Err)
+}
+
+fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(Failure::at("death signal"))?;
+    if launcher_is_gone(&inheritance.status).map_err(Failure::at("death signal"))? {
+        sys::leave(1);
+    }
+    map_ids(spec, inheritance)?;
+    root::build(&spec.profile)?;
+    rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))?;
+    if spec.profile.network == Network::Loopback && !lacks!(spec.profile, Network) {
+        sys::loopback_up().map_err(Failure::at("loopback"))?;
+    }
+    // What init holds, the pipes above all, is not for the payload.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(Failure::at("dumpable"))?;
+    wait_for_word(&inheritance.go)
+}
+
+/// Whether nobody reads the status any more: the launcher died before it could be a reason to die.
+fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut polled = [PollFd::new(status, PollFlags::OUT)];
+    rustix::event::poll(&mut polled, Some(&now))?;
+    Ok(polled[0].revents().contains(PollFlags::ERR))
+}
+
+/// Maps the user inside to the driver's user; everybody else does not exist.
+fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
+    let Inheritance { user, group, .. } = *inheritance;
+    let inside = |outside: u32| {
+        if lacks!(spec.profile, Ids) {
+            outside
+        } else {
+            INSIDE_ID
+        }
+    };
+    let files = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{} {user} 1", inside(user))),
+        ("gid_map", format!("{} {group} 1", inside(group))),
+    ];
+    for (name, text) in files {
+        File::options()
+            .write(true)
+            .open(format!("/proc/self/{name}"))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            .map_err(Failure::at(name))?;
+    }
+    Ok(())
+}
+
+/// Waits until the driver has written down that this box exists.
+fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
+    let mut word = [0; 8];
+    loop {
+        match rustix::io::read(go, &mut word) {
+            Ok(0) => sys::leave(1),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Failure::at("go")(errno)),
+        }
+    }
+}
+
+/// Reaps every process until the payload has ended, and says how.
+fn reap(payload: i32) -> Message {
+    loop {
+        let (pid, status) = match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some(ended)) => ended,
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(errno) => return Message::Failed(Failure::at("wait")(errno)),
+        };
+        if i32::from(pid.as_raw_nonzero()) != payload {
+            continue;
+        }
+        return match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Message::Exited(code),
+            (_, Some(signal)) => Message::Signalled(signal),
+            _ => continue,
+        };
+    }
+}
+
+fn report(status: impl AsFd, message: &Message) {
+    let mut line = message.render();
+    line.push(b'\n');
+    // Without a launcher there is nobody to tell, and init is dying already.
+    let _ = rustix::io::write(status, &line);
+}

@@ -1,0 +1,182 @@
+//! The process between driver and box: makes the namespaces and buries their init.
+//!
+//! It is a re-exec of the program itself, so that the fork happens in a process with one thread and
+//! an empty environment. It lives as long as the box.
+//!
+//! # Invariants
+//!
+//! - When it reports an end, every process of the box is dead.
+//! - When the driver closes its end of the control socket or dies, the box is killed.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+use super::error::Failure;
+use super::init::{self, Inheritance};
+use super::probe;
+use super::profile::{Network, Profile, lacks};
+use super::sys::{self, Fork};
+use super::wire::{self, Message, Spec};
+
+/// The first argument of a launcher.
+pub(crate) const LAUNCHER: &str = "__box";
+/// The first argument of a self-test probe.
+pub(crate) const PROBE: &str = "__probe";
+
+/// Becomes the launcher or the probe if the arguments say so, and then never returns.
+///
+/// To be called before anything else in `main`: the launcher must have one thread.
+pub fn main_if_launcher() {
+    let Some(first) = std::env::args_os().nth(1) else {
+        return;
+    };
+    if first == LAUNCHER {
+        let code = i32::from(run().is_err());
+        sys::leave(code);
+    }
+    if first == PROBE {
+        let argument = std::env::args().nth(2).unwrap_or_default();
+        std::process::exit(probe::run(&argument));
+    }
+}
+
+fn run() -> Result<(), Errno> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The driver's parents may have left some open, and a box holds nothing of the host.
+    sys::close_inherited()?;
+    // The keyboard's signals are for the driver, who decides.
+    let _ = rustix::process::setsid();
+
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let (_, descriptors) = wire::receive(&control)?;
+    let [spec, stdin, go] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::BADMSG)?;
+    sys::place(&stdin, 0)?;
+    drop(stdin);
+
+    let refusal = match read_spec(spec) {
+        Ok(spec) if is_child_of(spec.driver) => return launch(&spec, control, go),
+        Ok(_) => return Err(Errno::SRCH),
+        Err(errno) => Message::Failed(Failure::at("spec")(errno)),
+    };
+    wire::send(&control, &refusal.render(), &[])
+}
+
+fn read_spec(memory: OwnedFd) -> Result<Spec, Errno> {
+    if !rustix::fs::fcntl_get_seals(&memory)?.contains(wire::seals()) {
+        return Err(Errno::PERM);
+    }
+    let mut text = Vec::new();
+    File::from(memory)
+        .read_to_end(&mut text)
+        .map_err(|_| Errno::IO)?;
+    serde_json::from_slice(&text).map_err(|_| Errno::BADMSG)
+}
+
+fn is_child_of(driver: i32) -> bool {
+    rustix::process::getppid()
+        .map(Pid::as_raw_nonzero)
+        .map(i32::from)
+        == Some(driver)
+}
+
+/// Makes the box, follows it, and says how it ended once all of it is dead.
+fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
+    let (status, status_of_init) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let inheritance = Inheritance {
+        status: status_of_init,
+        go,
+        // Inside a new namespace nobody has a number until the map is written.
+        user: rustix::process::geteuid().as_raw(),
+        group: rustix::process::getegid().as_raw(),
+    };
+    // Groups that are not mapped still open files; who may drop them does.
+    let _ = rustix::thread::set_thread_groups(&[]);
+    let last = match sys::clone_into(namespaces(&spec.profile)) {
+        Ok(Fork::Child) => {
+            // These are the launcher's alone: their closing is a signal.
+            drop((status, control));
+            init::run(spec, &inheritance);
+        }
+        Ok(Fork::Parent(pid)) => {
+            drop(inheritance);
+            accompany(pid, &control, status)?
+        }
+        Err(errno) => Message::Failed(Failure::at("clone")(errno)),
+    };
+    wire::send(&control, &last.render(), &[])
+}
+
+/// Follows the box to its end, and returns its last word once all of it is dead.
+fn accompany(pid: i32, control: &OwnedFd, status: OwnedFd) -> Result<Message, Errno> {
+    let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    let born = Message::Born(pid.as_raw_nonzero().into());
+    wire::send(control, &born.render(), &[])?;
+    release_streams()?;
+    follow(&init, control)?;
+    // An init that is dead has no living process in its namespace.
+    rustix::process::waitpid(Some(pid), WaitOptions::empty())?;
+    let mut words = Vec::new();
+    File::from(status)
+        .read_to_end(&mut words)
+        .map_err(|_| Errno::IO)?;
+    let first = words.split(|byte| *byte == b'\n').next();
+    Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
+}
+
+fn namespaces(profile: &Profile) -> libc::c_int {
+    let network = if lacks!(profile, Network) && profile.network == Network::Loopback {
+        0
+    } else {
+        libc::CLONE_NEWNET
+    };
+    libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | network
+}
+
+/// Lets go of the payload's streams, so that their end is the box's end.
+pub(crate) fn release_streams() -> Result<(), Errno> {
+    let null = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|_| Errno::NOENT)?;
+    for number in 0..3 {
+        sys::place(&null, number)?;
+    }
+    Ok(())
+}
+
+/// Waits until init is dead, and sees to it when the driver is gone or closes its end.
+fn follow(init: &OwnedFd, control: &OwnedFd) -> Result<(), Errno> {
+    let mut driver_there = true;
+    loop {
+        let mut polled = vec![PollFd::new(init, PollFlags::IN)];
+        if driver_there {
+            polled.push(PollFd::new(control, PollFlags::IN));
+        }
+        match rustix::event::poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        }
+        let ready = |at: usize| polled.get(at).is_some_and(|one| !one.revents().is_empty());
+        if ready(0) {
+            return Ok(());
+        }
+        if ready(1) {
+            driver_there = false;
+            rustix::process::pidfd_send_signal(init, Signal::KILL)?;
+        }
+    }
+}

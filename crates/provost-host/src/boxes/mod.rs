@@ -1,0 +1,58 @@
+//! Boxes: programs run behind walls of the kernel, and nothing of them outlives their end.
+//!
+//! A driver [`Launcher::start`]s a box: a re-exec of the program becomes the launcher, which makes
+//! the namespaces and their init; init builds the root and starts the payload. One box is one
+//! payload with everything it starts.
+//!
+//! # Invariants
+//!
+//! - What a [`Profile`] does not name does not exist inside; the environment starts empty.
+//! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
+//!   network namespace and seccomp. A wall that cannot be built means no box.
+//! - The box dies with its payload, its launcher and its driver.
+//! - `unsafe` is in `sys`, and in the attempts of the probe to get out.
+
+mod attempts;
+mod availability;
+mod birth;
+mod driver;
+mod error;
+mod filter;
+mod init;
+mod launcher;
+mod minimal;
+mod paths;
+mod payload;
+mod probe;
+mod profile;
+mod root;
+mod running;
+pub mod selftest;
+mod streams;
+mod sys;
+mod toolchain;
+mod wire;
+
+pub use availability::{
+    Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, landlock_version,
+};
+pub use birth::{Birth, bury};
+pub use driver::{Command, Launcher, Stdin};
+pub use error::BoxError;
+pub use launcher::main_if_launcher;
+pub use minimal::{HOME, SYSTEM_PATH};
+#[cfg(feature = "holes")]
+pub use profile::Hole;
+pub use profile::{Limits, Mount, Network, Profile};
+pub use running::{Control, Ended, How, Progress, Running};
+pub use streams::StreamFacts;
+pub use toolchain::{Toolchain, toolchain_mounts};
+
+/// Starts `command` in a box, with the running program as launcher; see [`Launcher::start`].
+pub fn start(
+    profile: &Profile,
+    command: &Command,
+    on_birth: impl FnOnce(&Birth) -> std::io::Result<()>,
+) -> Result<Running, BoxError> {
+    Launcher::own().start(profile, command, on_birth)
+}

@@ -1,0 +1,91 @@
+//! The wall of Landlock: nothing is written but where the profile says, nothing outside is reached.
+//!
+//! It repeats in another mechanism what the mounts say already, and adds what they cannot: no device
+//! nodes, no signals and no abstract sockets across the box, no TCP where there is no network.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::error::Failure;
+use super::profile::{Mount, Network, Profile};
+use super::sys;
+
+/// The first version with scopes.
+pub(crate) const LEAST_VERSION: i32 = 6;
+
+/// Restricts this process and its children. The paths are those after the pivot.
+pub(crate) fn restrict(profile: &Profile) -> Result<(), Failure> {
+    let version = sys::landlock_version();
+    if version < LEAST_VERSION {
+        return Err(Failure::at(format!("landlock version {version}"))(
+            Errno::OPNOTSUPP,
+        ));
+    }
+    let abi = ABI::from(version);
+    let rules = rules(profile, abi)?;
+    let status = rules.restrict_self().map_err(refused("landlock"))?;
+    if status.ruleset != RulesetStatus::FullyEnforced {
+        return Err(Failure::at("landlock enforcement")(Errno::OPNOTSUPP));
+    }
+    Ok(())
+}
+
+fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
+    let created = || -> Result<RulesetCreated, RulesetError> {
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(abi))?
+            .scope(Scope::from_all(abi))?;
+        if profile.network == Network::Deny {
+            rules = rules.handle_access(AccessNet::from_all(abi))?;
+        }
+        rules.create()
+    };
+    let mut rules = created().map_err(refused("landlock ruleset"))?;
+    rules = beneath(rules, "/", AccessFs::from_read(abi))?;
+    // Nothing can be made there: the directory is on the read-only root.
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    rules = beneath(rules, "/dev", device)?;
+    let nodes = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    for mount in profile.mounts.iter().filter(|mount| mount.is_writable()) {
+        rules = writable(rules, mount, AccessFs::from_all(abi) & !nodes, abi)?;
+    }
+    Ok(rules)
+}
+
+fn writable(
+    rules: RulesetCreated,
+    mount: &Mount,
+    access: BitFlags<AccessFs>,
+    abi: ABI,
+) -> Result<RulesetCreated, Failure> {
+    let path = mount.target().to_string_lossy();
+    let stat = rustix::fs::stat(mount.target()).map_err(Failure::at(format!("landlock {path}")))?;
+    let access = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        access
+    } else {
+        access & AccessFs::from_file(abi)
+    };
+    beneath(rules, &path, access)
+}
+
+fn beneath(
+    rules: RulesetCreated,
+    path: &str,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, Failure> {
+    let stage = format!("landlock {path}");
+    let place = PathFd::new(path).map_err(|_| Failure::at(stage.clone())(Errno::NOENT))?;
+    rules
+        .add_rule(PathBeneath::new(place, access))
+        .map_err(refused(&stage))
+}
+
+fn refused(stage: &str) -> impl FnOnce(RulesetError) -> Failure {
+    let stage = stage.to_owned();
+    move |_| Failure::at(stage)(Errno::OPNOTSUPP)
+}

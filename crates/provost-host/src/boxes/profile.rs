@@ -1,0 +1,250 @@
+//! Says what a box holds: plain data, written down and hashed with the evidence.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use provost_core::object::sha256;
+use serde::{Deserialize, Serialize};
+
+use super::error::BoxError;
+
+/// Everything a box lets in. What is not named here does not exist inside.
+///
+/// Beside it every box has its own `/proc`, the five harmless devices in `/dev`, and the launcher's
+/// own binary, all read-only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// What is mounted, in this order; a later mount may lie inside an earlier one.
+    pub mounts: Vec<Mount>,
+    /// Where the payload starts.
+    pub workdir: PathBuf,
+    /// The whole environment of the payload.
+    pub env: BTreeMap<String, String>,
+    /// What of the network exists.
+    pub network: Network,
+    /// When the box is ended.
+    pub limits: Limits,
+    /// Walls left out, to see that the self-test notices.
+    #[cfg(feature = "holes")]
+    #[serde(default)]
+    pub holes: std::collections::BTreeSet<Hole>,
+}
+
+/// One entry of the box's file system; targets are absolute paths inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Mount {
+    /// A path of the host that can be read.
+    ReadOnly {
+        /// On the host; symbolic links are followed.
+        source: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// A path of the host that can be written.
+    Writable {
+        /// On the host; symbolic links are followed.
+        source: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// Makes something inside an earlier [`Mount::Writable`] read-only.
+    ///
+    /// It must exist, and its path may not lead through a symbolic link: an agent wrote in there
+    /// before, and must not choose what is mounted. Of a symbolic link the link itself stays, not
+    /// what it leads to. A directory above it can still be renamed away, which is for the diff gate
+    /// to see.
+    Protect {
+        /// In the box.
+        target: PathBuf,
+    },
+    /// A private directory in memory that is gone with the box.
+    Tmpfs {
+        /// In the box.
+        target: PathBuf,
+        /// How much it holds.
+        size_bytes: u64,
+    },
+    /// A made-up file, read-only.
+    File {
+        /// In the box.
+        target: PathBuf,
+        /// What it holds.
+        content: String,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// In the box.
+        target: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+}
+
+impl Mount {
+    /// Where in the box it appears.
+    pub fn target(&self) -> &Path {
+        match self {
+            Self::ReadOnly { target, .. }
+            | Self::Writable { target, .. }
+            | Self::Protect { target }
+            | Self::Tmpfs { target, .. }
+            | Self::File { target, .. }
+            | Self::Symlink { target, .. } => target,
+        }
+    }
+
+    /// Whether the payload may write there.
+    pub fn is_writable(&self) -> bool {
+        match self {
+            Self::Writable { .. } | Self::Tmpfs { .. } => true,
+            Self::ReadOnly { .. }
+            | Self::Protect { .. }
+            | Self::File { .. }
+            | Self::Symlink { .. } => false,
+        }
+    }
+
+    /// Whether what lies below the target belongs to the host.
+    pub(crate) fn is_of_host(&self) -> bool {
+        match self {
+            Self::ReadOnly { .. } | Self::Writable { .. } | Self::Protect { .. } => true,
+            Self::Tmpfs { .. } | Self::File { .. } | Self::Symlink { .. } => false,
+        }
+    }
+}
+
+/// What of the network a box has; the host's is never there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// No internet sockets at all.
+    Deny,
+    /// A loopback interface of the box's own.
+    Loopback,
+}
+
+/// When a box is ended, and what a process in it may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Seconds until the box is ended.
+    pub wall_seconds: u64,
+    /// How much of each stream is kept; the middle is left out.
+    pub output_bytes: u64,
+    /// How much both streams may hold together before the box is ended.
+    pub output_kill_bytes: u64,
+    /// Processes and threads at a time.
+    pub processes: u64,
+    /// Open files of one process.
+    pub open_files: u64,
+    /// The largest file that can be written.
+    pub file_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall_seconds: 20 * 60,
+            output_bytes: 8 << 20,
+            output_kill_bytes: 256 << 20,
+            processes: 4096,
+            open_files: 16 << 10,
+            file_bytes: 8 << 30,
+        }
+    }
+}
+
+/// A wall a test leaves out.
+#[cfg(feature = "holes")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hole {
+    /// No Landlock rules.
+    Landlock,
+    /// No system call filter.
+    Seccomp,
+    /// The host's network.
+    Network,
+    /// The host's `/proc`.
+    Proc,
+    /// The bounding set stays.
+    Capabilities,
+    /// Read-only mounts are writable.
+    ReadOnly,
+    /// A descriptor is left open.
+    Descriptors,
+    /// The ids inside are those of the host.
+    Ids,
+}
+
+impl Profile {
+    /// Adds `mount`, in place of an earlier one with the same target.
+    pub fn add(&mut self, mount: Mount) {
+        self.mounts.retain(|other| other.target() != mount.target());
+        self.mounts.push(mount);
+    }
+
+    /// SHA-256 of the profile as JSON with sorted keys.
+    pub fn digest(&self) -> Result<String, BoxError> {
+        let value = serde_json::to_value(self).map_err(BoxError::Profile)?;
+        Ok(sha256(value.to_string().as_bytes()))
+    }
+
+    /// Whether a test left out this wall.
+    #[cfg(feature = "holes")]
+    pub(crate) fn lacks(&self, hole: Hole) -> bool {
+        self.holes.contains(&hole)
+    }
+}
+
+/// Whether a test left out a wall; never outside tests.
+macro_rules! lacks {
+    ($profile:expr, $hole:ident) => {{
+        #[cfg(feature = "holes")]
+        let lacking = $profile.lacks($crate::boxes::profile::Hole::$hole);
+        #[cfg(not(feature = "holes"))]
+        let lacking = {
+            let _ = &$profile;
+            false
+        };
+        lacking
+    }};
+}
+pub(crate) use lacks;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_mount_takes_the_place_of_an_earlier_one() {
+        let mut profile = Profile::minimal();
+        let mounts = profile.mounts.len();
+        let target = PathBuf::from("/home/agent");
+        profile.add(Mount::Writable {
+            source: "/srv/home".into(),
+            target: target.clone(),
+        });
+        assert_eq!(profile.mounts.len(), mounts);
+        let at: Vec<_> = profile
+            .mounts
+            .iter()
+            .filter(|mount| mount.target() == target)
+            .collect();
+        assert!(matches!(at[..], [Mount::Writable { .. }]));
+    }
+
+    #[test]
+    fn the_digest_tells_profiles_apart_and_survives_a_round_trip() {
+        let profile = Profile::minimal();
+        let text = serde_json::to_string(&profile).unwrap();
+        let again: Profile = serde_json::from_str(&text).unwrap();
+        assert_eq!(profile.digest().unwrap(), again.digest().unwrap());
+
+        let mut wider = profile.clone();
+        wider.network = Network::Loopback;
+        assert_ne!(profile.digest().unwrap(), wider.digest().unwrap());
+    }
+}

@@ -1,0 +1,360 @@
+//! Builds the file system of a box and moves into it.
+//!
+//! # Invariants
+//!
+//! - The new root is a private tmpfs; of the host only the named trees are attached to it.
+//! - A target never leads through a symbolic link, and nothing is created inside a host directory.
+//! - No attached tree honours set-user-id bits; only the devices of [`DEVICES`] work.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags,
+};
+
+use super::error::Failure;
+use super::profile::{Mount, Profile, lacks};
+use super::sys;
+
+/// The devices a box has; none of them remembers anything.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+/// Where the program itself is inside.
+pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
+/// Where the new root hangs while it is built: no source of a mount lies below.
+const SCAFFOLD: &str = "/proc";
+
+const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+    .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const WRITABLE: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+// A read-only mount still lets a device be written to; what it refuses is changing the node.
+const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+    .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+
+/// Makes the root that `profile` describes the root of this process's mount namespace.
+pub(crate) fn build(profile: &Profile) -> Result<(), Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(Failure::at("root private"))?;
+    let program = own_program().map_err(Failure::at("program"))?;
+    let proc = process_tree(profile).map_err(Failure::at("proc"))?;
+    let mut root = Root::new(profile)?;
+    root.devices()?;
+    root.place(&proc, Path::new("/proc"), Owner::Box)
+        .map_err(Failure::at("proc"))?;
+    sys::mount_attributes(program.as_fd(), READ_ONLY, true)
+        .and_then(|()| root.place(&program, Path::new(OWN_PROGRAM), Owner::Box))
+        .map_err(Failure::at("program"))?;
+    for (at, mount) in profile.mounts.iter().enumerate() {
+        root.mount(mount, &profile.mounts[..at])?;
+    }
+    root.enter()
+}
+
+/// Whose directory something is put into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The box's: what is missing is made.
+    Box,
+    /// The host's: nothing is made.
+    Host,
+}
+
+struct Root {
+    tree: OwnedFd,
+    /// Directories of the box, to look each one up once.
+    directories: BTreeMap<PathBuf, OwnedFd>,
+    read_only: MountAttrFlags,
+    device: MountAttrFlags,
+}
+
+impl Root {
+    fn new(profile: &Profile) -> Result<Self, Failure> {
+        let made_up: usize = profile
+            .mounts
+            .iter()
+            .map(|mount| match mount {
+                Mount::File { content, .. } => content.len() + 8192,
+                _ => 8192,
+            })
+            .sum();
+        let tree = tmpfs(made_up as u64 + (1 << 20), "755").map_err(Failure::at("root"))?;
+        rustix::mount::move_mount(
+            &tree,
+            "",
+            CWD,
+            SCAFFOLD,
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )
+        .map_err(Failure::at("root"))?;
+        let holed = lacks!(profile, ReadOnly);
+        let unless_holed = |flags: MountAttrFlags| {
+            if holed {
+                flags.difference(MountAttrFlags::MOUNT_ATTR_RDONLY)
+            } else {
+                flags
+            }
+        };
+        Ok(Self {
+            tree,
+            directories: BTreeMap::new(),
+            read_only: unless_holed(READ_ONLY),
+            device: unless_holed(DEVICE),
+        })
+    }
+
+    fn devices(&mut self) -> Result<(), Failure> {
+        for name in DEVICES {
+            let path = Path::new("/dev").join(name);
+            self.bind(&path, &path, self.device, Owner::Box)?;
+        }
+        let links = [
+            ("/dev/fd", "/proc/self/fd"),
+            ("/dev/stdin", "/proc/self/fd/0"),
+            ("/dev/stdout", "/proc/self/fd/1"),
+            ("/dev/stderr", "/proc/self/fd/2"),
+        ];
+        for (target, to) in links {
+            self.link(Path::new(to), Path::new(target))
+                .map_err(Failure::at(format!("root {target}")))?;
+        }
+        Ok(())
+    }
+
+    fn mount(&mut self, mount: &Mount, earlier: &[Mount]) -> Result<(), Failure> {
+        let target = mount.target();
+        if !is_plain(target) {
+            return Err(Failure::at(format!("mount {}", target.display()))(
+                Errno::INVAL,
+            ));
+        }
+        let around = earlier
+            .iter()
+            .rev()
+            .find(|other| target.starts_with(other.target()));
+        let owner = if around.is_some_and(Mount::is_of_host) {
+            Owner::Host
+        } else {
+            Owner::Box
+        };
+        let (step, made) = match mount {
+            Mount::ReadOnly { source, .. } => {
+                return self.bind(source, target, self.read_only, owner);
+            }
+            Mount::Writable { source, .. } => return self.bind(source, target, WRITABLE, owner),
+            Mount::Protect { .. } => ("protect", self.protect(target)),
+            Mount::Tmpfs { size_bytes, .. } => {
+                let shared = [Path::new("/tmp"), Path::new("/dev/shm")].contains(&target);
+                let mode = if shared { "1777" } else { "755" };
+                let tree = tmpfs(*size_bytes, mode);
+                (
+                    "mount",
+                    tree.and_then(|tree| self.place(&tree, target, owner)),
+                )
+            }
+            Mount::File { content, .. } => ("root", self.file(content, target)),
+            Mount::Symlink { to, .. } => ("root", self.link(to, target)),
+        };
+        made.map_err(Failure::at(format!("{step} {}", target.display())))
+    }
+
+    fn bind(
+        &mut self,
+        source: &Path,
+        target: &Path,
+        attributes: MountAttrFlags,
+        owner: Owner,
+    ) -> Result<(), Failure> {
+        let at = |path: &Path| format!("mount {}", path.display());
+        let tree = clone_tree(CWD, source).map_err(Failure::at(at(source)))?;
+        sys::mount_attributes(tree.as_fd(), attributes, true)
+            .and_then(|()| self.place(&tree, target, owner))
+            .map_err(Failure::at(at(target)))
+    }
+
+    /// Attaches `tree` at `target`; a symbolic link there is covered and not followed.
+    fn place(&mut self, tree: &OwnedFd, target: &Path, owner: Owner) -> Result<(), Errno> {
+        let name = name(target);
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        match owner {
+            Owner::Host => {
+                let above = self.open(parent(target))?;
+                rustix::mount::move_mount(tree, "", above, name, flags)?;
+            }
+            Owner::Box => {
+                let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
+                let above = self.directory(parent(target))?;
+                make_stand_in(kind, above, name)?;
+                rustix::mount::move_mount(tree, "", above, name, flags)?;
+            }
+        }
+        // Directories below are hidden now.
+        self.directories
+            .retain(|directory, _| !directory.starts_with(target));
+        Ok(())
+    }
+
+    fn protect(&self, target: &Path) -> Result<(), Errno> {
+        let place = self.open(target)?;
+        let tree = clone_tree(place.as_fd(), Path::new(""))?;
+        sys::mount_attributes(tree.as_fd(), self.read_only, true)?;
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        rustix::mount::move_mount(tree, "", place, "", flags)
+    }
+
+    fn file(&mut self, content: &str, target: &Path) -> Result<(), Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let above = self.directory(parent(target))?;
+        let file = rustix::fs::openat(above, name(target), flags, Mode::from_raw_mode(0o644))?;
+        let mut rest = content.as_bytes();
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, rest)?;
+            rest = &rest[written..];
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, to: &Path, target: &Path) -> Result<(), Errno> {
+        let above = self.directory(parent(target))?;
+        rustix::fs::symlinkat(to, above, name(target))
+    }
+
+    /// A directory of the box, made with all above it if it is missing.
+    fn directory(&mut self, path: &Path) -> Result<BorrowedFd<'_>, Errno> {
+        if !self.directories.contains_key(path) {
+            let directory = match self.open(path) {
+                Err(Errno::NOENT) => {
+                    let above = self.directory(parent(path))?;
+                    make_stand_in(FileType::Directory, above, name(path))?;
+                    self.open(path)?
+                }
+                opened => opened?,
+            };
+            self.directories.insert(path.to_owned(), directory);
+        }
+        let directory = self.directories.get(path).ok_or(Errno::NOENT)?;
+        Ok(directory.as_fd())
+    }
+
+    /// Looks up a place inside, through no symbolic link.
+    fn open(&self, target: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolution =
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(&self.tree, target, flags, Mode::empty(), resolution)
+    }
+
+    /// Pivots into the root and lets go of the host's.
+    fn enter(self) -> Result<(), Failure> {
+        sys::mount_attributes(self.tree.as_fd(), self.read_only, false)
+            .map_err(Failure::at("root read-only"))?;
+        let pivot = || {
+            rustix::process::fchdir(&self.tree)?;
+            rustix::process::pivot_root(".", ".")?;
+            rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+            rustix::process::chdir("/")
+        };
+        pivot().map_err(Failure::at("pivot_root"))
+    }
+}
+
+/// An empty directory or file for something to be mounted over.
+fn make_stand_in(kind: FileType, above: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
+    let made = if kind == FileType::Directory {
+        rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o755))
+    } else {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::openat(above, name, flags, Mode::from_raw_mode(0o644)).map(drop)
+    };
+    match made {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The file of the running program, if it is still the one that runs.
+fn own_program() -> Result<OwnedFd, Errno> {
+    const LINK: &str = "/proc/self/exe";
+    let path = rustix::fs::readlink(LINK, Vec::new())?;
+    let tree = clone_tree(CWD, Path::new(OsStr::from_bytes(path.as_bytes())))?;
+    let (running, found) = (rustix::fs::stat(LINK)?, rustix::fs::fstat(&tree)?);
+    if (running.st_dev, running.st_ino) == (found.st_dev, found.st_ino) {
+        Ok(tree)
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+/// The processes of the box, or of the host where a test left this wall out.
+fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
+    let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    if lacks!(profile, Proc) {
+        let tree = clone_tree(CWD, Path::new("/proc"))?;
+        sys::mount_attributes(tree.as_fd(), attributes, true)?;
+        return Ok(tree);
+    }
+    let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_create(&context)?;
+    let writable = attributes.difference(MountAttrFlags::MOUNT_ATTR_RDONLY);
+    let tree = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, writable)?;
+    limit_processes(tree.as_fd(), profile.limits.processes);
+    sys::mount_attributes(tree.as_fd(), attributes, true)?;
+    Ok(tree)
+}
+
+/// Bounds the number of processes for the kernels (6.14 on) that count them in each namespace.
+///
+/// The resource limit alone does not hold a driver that runs as root.
+fn limit_processes(proc: BorrowedFd<'_>, processes: u64) {
+    const SMALLEST: u64 = 301;
+    const LARGEST: u64 = 4 << 20;
+    let text = processes.clamp(SMALLEST, LARGEST).to_string();
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::openat(proc, "sys/kernel/pid_max", flags, Mode::empty()) {
+        let _ = rustix::io::write(file, text.as_bytes());
+    }
+}
+
+fn tmpfs(size: u64, mode: &str) -> Result<OwnedFd, Errno> {
+    let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_set_string(&context, "size", size.to_string())?;
+    rustix::mount::fsconfig_set_string(&context, "mode", mode)?;
+    rustix::mount::fsconfig_create(&context)?;
+    rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, WRITABLE)
+}
+
+/// A copy of the mounts at `path` that hangs nowhere yet.
+fn clone_tree(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    if path.as_os_str().is_empty() {
+        flags |= OpenTreeFlags::AT_EMPTY_PATH;
+    }
+    rustix::mount::open_tree(directory, path, flags)
+}
+
+fn parent(target: &Path) -> &Path {
+    target.parent().unwrap_or(Path::new("/"))
+}
+
+fn name(target: &Path) -> &OsStr {
+    target.file_name().unwrap_or(OsStr::new("."))
+}
+
+/// Whether a target is absolute, not the root itself, and climbs nowhere.
+fn is_plain(target: &Path) -> bool {
+    let mut parts = target.components();
+    parts.next() == Some(Component::RootDir)
+        && target != Path::new("/")
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}

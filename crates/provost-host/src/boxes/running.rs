@@ -1,0 +1,284 @@
+//! A box at work: reads its streams, minds its limits, and ends it.
+//!
+//! # Invariants
+//!
+//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the box is dead.
+//! - Nothing waits without a limit.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::Shutdown;
+use serde::{Deserialize, Serialize};
+
+use super::birth::{Birth, bury, timespec};
+use super::error::BoxError;
+use super::profile::Limits;
+use super::streams::{Stream, StreamFacts};
+use super::wire::{self, GO, Message};
+
+/// How often the watch of [`Running::wait`] is asked.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a killed box may take to die.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A box that was started. Dropping it ends it.
+///
+/// Its streams are read, and its limits kept, only by [`Running::wait`]: call it at once.
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) child: Child,
+    pub(crate) control: OwnedFd,
+    pub(crate) go: Option<OwnedFd>,
+    pub(crate) birth: Option<Birth>,
+    pub(crate) stdout: Stream,
+    pub(crate) stderr: Stream,
+    pub(crate) limits: Limits,
+    pub(crate) since: Instant,
+    pub(crate) over: bool,
+}
+
+/// How far a box is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Since the payload started.
+    pub wall: Duration,
+    /// What it has written to its standard output.
+    pub stdout_bytes: u64,
+    /// What it has written to its standard error.
+    pub stderr_bytes: u64,
+}
+
+/// What a watch wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// End the box.
+    Cancel,
+}
+
+/// A box that ended; none of its processes is alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How.
+    pub how: How,
+    /// How long the payload ran.
+    pub wall: Duration,
+    /// Its standard output.
+    pub stdout: StreamFacts,
+    /// Its standard error.
+    pub stderr: StreamFacts,
+}
+
+/// How a box ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The payload returned this code.
+    Exited(i32),
+    /// A signal ended the payload.
+    Signalled(i32),
+    /// The wall clock ended the box.
+    TimedOut,
+    /// The watch ended the box.
+    Cancelled,
+    /// Too much output ended the box.
+    OutputLimit,
+}
+
+/// What came from the launcher.
+enum Heard {
+    /// No word yet.
+    Nothing,
+    /// No word any more.
+    Lost,
+    /// A word.
+    Word(Message),
+}
+
+impl Running {
+    /// The init of the box, as the host knows it.
+    pub fn birth(&self) -> Option<Birth> {
+        self.birth
+    }
+
+    /// Follows the box to its end; `watch` is asked about ten times a second.
+    ///
+    /// A box that was told to end has ended that way, even if its payload returned meanwhile.
+    pub fn wait(mut self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Ended, BoxError> {
+        let mut ending: Option<(How, Instant)> = None;
+        let mut asked = Instant::now();
+        let last = loop {
+            if ending.is_none() {
+                if let Some(how) = self.verdict(watch, &mut asked) {
+                    self.tell_to_end();
+                    ending = Some((how, Instant::now()));
+                }
+            } else if ending.is_some_and(|(_, since)| since.elapsed() > PATIENCE) {
+                break None;
+            }
+            let left =
+                Duration::from_secs(self.limits.wall_seconds).saturating_sub(self.since.elapsed());
+            let heard = if ending.is_some() {
+                // What a dying box still prints does not count: the pipes fill up and hold it.
+                self.listen(TICK)?
+            } else {
+                self.step(left.min(TICK))?
+            };
+            match heard {
+                Heard::Nothing => {}
+                Heard::Lost => break None,
+                Heard::Word(word) => break Some(word),
+            }
+        };
+        let wall = self.since.elapsed();
+        self.over = true;
+        if last.is_none() {
+            self.bury()?;
+        }
+        // The launcher leaves meanwhile; it is reaped when this value is dropped.
+        let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
+        let how = match (ending, last) {
+            (_, Some(Message::Failed(failure))) => return Err(failure.into()),
+            (Some((how, _)), _) => how,
+            (None, Some(Message::Exited(code))) => How::Exited(code),
+            (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
+            (None, Some(Message::Born(_) | Message::Killed) | None) => {
+                return Err(BoxError::LauncherLost);
+            }
+        };
+        Ok(Ended {
+            how,
+            wall,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Whether the box has to end now.
+    fn verdict(
+        &self,
+        watch: &mut dyn FnMut(Progress) -> Control,
+        asked: &mut Instant,
+    ) -> Option<How> {
+        let progress = Progress {
+            wall: self.since.elapsed(),
+            stdout_bytes: self.stdout.total(),
+            stderr_bytes: self.stderr.total(),
+        };
+        if progress.stdout_bytes + progress.stderr_bytes > self.limits.output_kill_bytes {
+            return Some(How::OutputLimit);
+        }
+        if progress.wall >= Duration::from_secs(self.limits.wall_seconds) {
+            return Some(How::TimedOut);
+        }
+        if asked.elapsed() >= TICK {
+            *asked = Instant::now();
+            if watch(progress) == Control::Cancel {
+                return Some(How::Cancelled);
+            }
+        }
+        None
+    }
+
+    /// Waits a little for output or a word of the launcher.
+    fn step(&mut self, timeout: Duration) -> Result<Heard, BoxError> {
+        let pipes = [&self.stdout, &self.stderr].map(Stream::pipe);
+        let mut polled: Vec<PollFd<'_>> = std::iter::once(&self.control)
+            .chain(pipes.into_iter().flatten())
+            .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
+            .collect();
+        poll(&mut polled, timeout)?;
+        let spoke = !polled[0].revents().is_empty();
+        drop(polled);
+        if spoke {
+            return self.hear();
+        }
+        self.stdout.read()?;
+        self.stderr.read()?;
+        Ok(Heard::Nothing)
+    }
+
+    /// Waits for a word of the launcher.
+    fn listen(&self, timeout: Duration) -> Result<Heard, BoxError> {
+        let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
+        poll(&mut polled, timeout)?;
+        if polled[0].revents().is_empty() {
+            return Ok(Heard::Nothing);
+        }
+        self.hear()
+    }
+
+    /// The launcher's next word; `None` if there is none in time.
+    pub(crate) fn next_word(&self, timeout: Duration) -> Result<Option<Message>, BoxError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.listen(left)? {
+                Heard::Word(word) => return Ok(Some(word)),
+                Heard::Lost => return Ok(None),
+                Heard::Nothing if left.is_zero() => return Ok(None),
+                Heard::Nothing => {}
+            }
+        }
+    }
+
+    fn hear(&self) -> Result<Heard, BoxError> {
+        match wire::receive(&self.control) {
+            Ok((word, _)) => Ok(Message::parse(&word).map_or(Heard::Lost, Heard::Word)),
+            Err(Errno::CONNRESET) => Ok(Heard::Lost),
+            Err(Errno::INTR) => Ok(Heard::Nothing),
+            Err(errno) => Err(BoxError::machine("a socket")(errno)),
+        }
+    }
+
+    /// Lets the payload start.
+    pub(crate) fn go(&mut self) {
+        self.since = Instant::now();
+        if let Some(go) = self.go.take() {
+            // A box that is dead already is noticed while waiting.
+            let _ = wire::send(go, GO, &[]);
+        }
+    }
+
+    fn tell_to_end(&self) {
+        // A launcher that is gone has taken the box with it.
+        let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
+    }
+
+    /// Makes sure that a box whose launcher did not say so is dead.
+    fn bury(&mut self) -> Result<(), BoxError> {
+        // Also ends init, by its death signal; burying waits for that.
+        let _ = self.child.kill();
+        self.birth
+            .map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.bury();
+        }
+        // It has said its last word or is killed, so this is short.
+        let _ = self.child.wait();
+    }
+}
+
+/// Polls; a signal ends it early, with nothing ready.
+fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), BoxError> {
+    match rustix::event::poll(polled, Some(&timespec(timeout))) {
+        Ok(_) => Ok(()),
+        Err(Errno::INTR) => {
+            for one in polled {
+                one.clear_revents();
+            }
+            Ok(())
+        }
+        Err(errno) => Err(BoxError::machine("poll")(errno)),
+    }
+}

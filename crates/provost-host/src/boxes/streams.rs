@@ -1,0 +1,222 @@
+//! Keeps what a payload prints: the beginning and the end, with a line between them if the middle is
+//! missing.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use provost_core::object::hex;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::error::BoxError;
+
+/// The most that is held in memory until the end is known.
+const LONGEST_TAIL: u64 = 256 << 10;
+/// What is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// What is known about one stream of an ended box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamFacts {
+    /// The file that holds it.
+    pub path: PathBuf,
+    /// How much the payload wrote.
+    pub total_bytes: u64,
+    /// How much of that the file holds.
+    pub kept_bytes: u64,
+    /// How long the file is; longer than `kept_bytes` if it has a line about what is missing.
+    pub file_bytes: u64,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// Whether the middle is missing.
+    pub truncated: bool,
+}
+
+/// A stream being read.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pipe: Option<OwnedFd>,
+    path: PathBuf,
+    kept: Kept<File>,
+    chunk: Vec<u8>,
+}
+
+impl Stream {
+    /// Begins the file at `path` anew.
+    pub(crate) fn create(pipe: OwnedFd, path: &Path, limit: u64) -> Result<Self, BoxError> {
+        let file = File::create(path).map_err(|source| BoxError::Output {
+            path: path.into(),
+            source,
+        })?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(BoxError::machine("a pipe"))?;
+        Ok(Self {
+            pipe: Some(pipe),
+            path: path.into(),
+            kept: Kept::new(file, limit),
+            chunk: vec![0; CHUNK],
+        })
+    }
+
+    /// What to poll; nothing once the stream has ended.
+    pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
+        self.pipe.as_ref()
+    }
+
+    /// How much has come so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.kept.total
+    }
+
+    /// Takes what there is without waiting; answers whether there may be more.
+    pub(crate) fn read(&mut self) -> Result<bool, BoxError> {
+        let Some(pipe) = &self.pipe else {
+            return Ok(false);
+        };
+        match rustix::io::read(pipe, &mut self.chunk) {
+            Ok(0) => {
+                self.pipe = None;
+                Ok(false)
+            }
+            Ok(length) => {
+                let result = self.kept.push(&self.chunk[..length]);
+                result.map_err(|source| self.unwritable(source))?;
+                Ok(true)
+            }
+            Err(Errno::AGAIN) => Ok(false),
+            Err(Errno::INTR) => Ok(true),
+            Err(errno) => Err(BoxError::machine("a pipe")(errno)),
+        }
+    }
+
+    /// Takes the rest, and says what the file holds. The writers must be dead.
+    pub(crate) fn finish(&mut self) -> Result<StreamFacts, BoxError> {
+        while self.read()? {}
+        let result = self.kept.finish(&self.path);
+        result.map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> BoxError {
+        BoxError::Output {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// The beginning as it comes, the end when it is known.
+#[derive(Debug)]
+struct Kept<W> {
+    file: W,
+    hasher: Sha256,
+    total: u64,
+    head_left: u64,
+    head: u64,
+    tail: VecDeque<u8>,
+    tail_limit: usize,
+    written: u64,
+}
+
+impl<W: io::Write> Kept<W> {
+    fn new(file: W, limit: u64) -> Self {
+        let tail_limit = (limit / 2).min(LONGEST_TAIL);
+        Self {
+            file,
+            hasher: Sha256::new(),
+            total: 0,
+            head_left: limit - tail_limit,
+            head: 0,
+            tail: VecDeque::new(),
+            tail_limit: usize::try_from(tail_limit).unwrap_or(0),
+            written: 0,
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.total += bytes.len() as u64;
+        let room = usize::try_from(self.head_left).unwrap_or(usize::MAX);
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        if !head.is_empty() {
+            self.write(head)?;
+            self.head += head.len() as u64;
+            self.head_left -= head.len() as u64;
+        }
+        let rest = &rest[rest.len().saturating_sub(self.tail_limit)..];
+        let surplus = (self.tail.len() + rest.len()).saturating_sub(self.tail_limit);
+        self.tail.drain(..surplus);
+        self.tail.extend(rest);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hasher.update(bytes);
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn finish(&mut self, path: &Path) -> io::Result<StreamFacts> {
+        let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
+        let kept = self.head + tail.len() as u64;
+        let missing = self.total - kept;
+        if missing > 0 {
+            let line = format!("\n[provost: {missing} bytes are missing here]\n");
+            self.write(line.as_bytes())?;
+        }
+        self.write(&tail)?;
+        self.file.flush()?;
+        Ok(StreamFacts {
+            path: path.into(),
+            total_bytes: self.total,
+            kept_bytes: kept,
+            file_bytes: self.written,
+            sha256: hex(&self.hasher.finalize_reset()),
+            truncated: missing > 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use provost_core::object::sha256;
+
+    use super::*;
+
+    fn keep(chunks: &[Vec<u8>], limit: u64) -> (Vec<u8>, StreamFacts) {
+        let mut file = Vec::new();
+        let mut kept = Kept::new(&mut file, limit);
+        for chunk in chunks {
+            kept.push(chunk).unwrap();
+        }
+        let facts = kept.finish(Path::new("out")).unwrap();
+        (file, facts)
+    }
+
+    proptest! {
+        #[test]
+        fn beginning_and_end_are_kept_and_counted(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),
+            limit in 0u64..120,
+        ) {
+            let all: Vec<u8> = chunks.concat();
+            let (file, facts) = keep(&chunks, limit);
+            prop_assert_eq!(facts.total_bytes, all.len() as u64);
+            prop_assert_eq!(facts.file_bytes, file.len() as u64);
+            prop_assert_eq!(facts.sha256, sha256(&file));
+            prop_assert_eq!(facts.truncated, all.len() as u64 > limit);
+            if facts.truncated {
+                prop_assert_eq!(facts.kept_bytes, limit);
+                let tail = usize::try_from(limit / 2).unwrap();
+                let head = usize::try_from(limit).unwrap() - tail;
+                prop_assert_eq!(&file[..head], &all[..head]);
+                prop_assert_eq!(&file[file.len() - tail..], &all[all.len() - tail..]);
+            } else {
+                prop_assert_eq!(file, all);
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The box, tried from the inside, as the user who runs the tests and, for root, as an ordinary one.
+
+#[cfg(test)]
+mod death;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod selftest;
+#[cfg(test)]
+mod stage;
+#[cfg(test)]
+mod walls;
