@@ -1,0 +1,99 @@
+//! Opens files below a directory, never through a symbolic link and never outside.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// A directory that lookups cannot leave.
+#[derive(Debug)]
+pub(crate) struct Beneath(OwnedFd);
+
+/// Flags of every lookup: a link is an error, a fifo does not block, no child inherits it.
+const CAREFUL: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOCTTY);
+
+impl Beneath {
+    /// Takes `path`, which must be a directory and not a link to one.
+    pub(crate) fn new(path: &Path) -> rustix::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
+        rustix::fs::open(path, flags, Mode::empty()).map(Self)
+    }
+
+    /// Opens the directory at `path`; the empty path is the root.
+    pub(crate) fn directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let path = if path.is_empty() { b"." } else { path };
+        self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+    }
+
+    /// Opens `path`.
+    pub(crate) fn open(
+        &self,
+        path: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | CAREFUL;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.0, path, flags, mode, resolve) {
+            // Old kernels lack the call, and some containers refuse what they do not know.
+            Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
+                self.step_by_step(path, flags, mode)
+            }
+            result => result,
+        }
+    }
+
+    /// The same by one lookup for each component.
+    fn step_by_step(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        let mut parts = path.split(|byte| *byte == b'/').peekable();
+        let mut here = None;
+        while let Some(part) = parts.next() {
+            let base = here.as_ref().map_or(self.0.as_fd(), OwnedFd::as_fd);
+            if part == b".." || part.is_empty() {
+                return Err(Errno::XDEV);
+            }
+            if parts.peek().is_none() {
+                return rustix::fs::openat(base, part, flags, mode);
+            }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | CAREFUL;
+            here = Some(rustix::fs::openat(base, part, flags, Mode::empty())?);
+        }
+        Err(Errno::NOENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_lookup_leaves_the_directory() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(outer.path().join("secret"), "s").unwrap();
+        std::fs::write(root.join("a/b/file"), "f").unwrap();
+        std::os::unix::fs::symlink(outer.path(), root.join("out")).unwrap();
+        std::os::unix::fs::symlink("a/b/file", root.join("link")).unwrap();
+        let beneath = Beneath::new(&root).unwrap();
+        let cases: [(&[u8], bool); 5] = [
+            (b"a/b/file", true),
+            (b"link", false),
+            (b"out/secret", false),
+            (b"../secret", false),
+            (b"a/../../secret", false),
+        ];
+        for (path, want) in cases {
+            let flags = OFlags::RDONLY;
+            let one = beneath.open(path, flags, Mode::empty());
+            let other = beneath.step_by_step(path, flags | CAREFUL, Mode::empty());
+            assert_eq!(one.is_ok(), want, "{path:?}");
+            assert_eq!(other.is_ok(), want, "{path:?} step by step");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Turns the bytes an agent left on disk into a git tree.
+//!
+//! Git never looks at the agent's directory: our own walker reads raw bytes, and what the agent
+//! wrote into `.gitignore`, `.gitattributes`, configuration, index or refs decides nothing.
+//!
+//! # Invariants
+//!
+//! - Symbolic links are never followed, nothing blocks, every number has a limit.
+//! - Only the ignore rules of the base commit count, and never for a path of the base commit.
+//! - What a tree cannot hold faithfully is a finding; an entry that is left out of the tree always
+//!   has one.
+//! - An untouched workspace gives the base tree and no change.
+//! - Every object named by the result is in the object store, unless only a comparison was asked
+//!   for; refs are not touched.
+//!
+//! # Decisions
+//!
+//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any case, is a
+//!   finding about the directory that holds it, whose other files are captured.
+//! - A file with a second name among the captured paths is a finding at both. A file whose other
+//!   names are elsewhere is a finding unless it holds exactly what the base has at its path.
+//! - Set-id bits are findings on files; on a directory they only pass a group on.
+//! - Names that are bad or twins of each other in the base already are not the agent's doing.
+//! - An empty directory vanishes, except where the base has a gitlink, which it stands for.
+
+mod origin;
+mod read;
+mod rules;
+mod twins;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use provost_core::change::{Change, Finding, FindingKind, Ignored, Side};
+use provost_core::object::{Kind, Mode as FileMode, Oid};
+use provost_core::pack;
+use provost_core::path::RawPath;
+use provost_core::tree::{self, TreeError};
+
+use crate::beneath::Beneath;
+use crate::git::{GitError, Repository, TreeRead};
+use read::Content;
+
+/// How much is read before it is too much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Directories inside each other.
+    pub depth: usize,
+    /// Files and directories.
+    pub count: u64,
+    /// Files and directories that are ignored, and so only counted.
+    pub ignored_count: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+    /// Bytes of all files whose content the base does not have.
+    pub new_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            depth: 128,
+            count: 200_000,
+            ignored_count: 4_000_000,
+            file_bytes: 64 << 20,
+            total_bytes: 8 << 30,
+            new_bytes: 512 << 20,
+        }
+    }
+}
+
+/// What becomes of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// They are written into the object store, and edited copies are looked for.
+    Record,
+    /// Only the ids are computed, to see whether anything changed.
+    Compare,
+}
+
+/// What an agent left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The tree of everything that could be captured.
+    pub tree: Oid,
+    /// What differs from the base, sorted by path.
+    pub changes: Vec<Change>,
+    /// What a tree cannot hold faithfully, sorted by path.
+    pub findings: Vec<Finding>,
+    /// What the base's ignore rules left out.
+    pub ignored: Ignored,
+    /// How many objects the base does not have.
+    pub new_objects: usize,
+}
+
+/// Why nothing was captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The directory cannot be opened.
+    #[error("cannot open the workspace `{}`", path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Git failed.
+    #[error("git failed during capture")]
+    Git(#[from] GitError),
+    /// The captured files make no tree.
+    #[error("the captured files make no tree")]
+    Tree(#[from] TreeError),
+}
+
+/// Captures what is in `dir`, compared with the tree `base_tree`.
+///
+/// Nothing may write to `dir` meanwhile; a file that changes under our hands is a finding.
+pub fn capture(
+    repo: &Repository,
+    base_tree: &Oid,
+    dir: &Path,
+    limits: &Limits,
+    mode: Mode,
+) -> Result<Captured, CaptureError> {
+    let root = Beneath::new(dir).map_err(|error| CaptureError::Open {
+        path: dir.to_owned(),
+        source: error.into(),
+    })?;
+    let base = repo.read_trees(base_tree)?;
+    let rules = rules::Rules::read(repo, &base.files)?;
+    let walk = walk::walk(&root, &base.files, &rules, limits);
+    let mut findings = walk.findings;
+    let known: BTreeSet<&Oid> = base.files.values().map(|side| &side.oid).collect();
+    let reader = read::Reader::new(&root, &base.files, known, limits, mode, repo.format());
+    let contents = reader.read(&walk.seen, &mut findings);
+    findings.extend(twins::hard_links(&walk.seen, &contents, &base.files));
+    let files = sides(&contents);
+    findings.extend(twins::case_twins(&files, &base.files));
+
+    let (tree, trees) = tree::build(&files, repo.format())?;
+    let mut changes = compare(repo, &base, &files, &contents)?;
+    // A base with modes of old repositories has another id than its own files make.
+    let tree = if changes.is_empty() {
+        base_tree.clone()
+    } else {
+        tree
+    };
+    let new_objects = store(repo, &base, contents, &trees, mode)?;
+    let sizes = sizes(&walk.seen);
+    origin::exact(&mut changes, &base.files, &files, &sizes);
+    if mode == Mode::Record {
+        origin::similar(
+            repo,
+            &mut changes,
+            base_tree,
+            &tree,
+            &base.files,
+            &files,
+            &sizes,
+        )?;
+    }
+    findings.sort_by(|one, other| (&one.path, one.kind).cmp(&(&other.path, other.kind)));
+    findings.dedup();
+    Ok(Captured {
+        tree,
+        changes,
+        findings,
+        ignored: walk.ignored,
+        new_objects,
+    })
+}
+
+/// A finding about `path`.
+fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Finding {
+    Finding {
+        path: path.clone(),
+        kind,
+        note: note.into(),
+    }
+}
+
+/// What stands at each captured path.
+fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Side> {
+    contents
+        .iter()
+        .map(|(path, content)| (path.clone(), content.side.clone()))
+        .collect()
+}
+
+/// How large each captured file is.
+fn sizes(seen: &[walk::Seen]) -> HashMap<&RawPath, u64> {
+    seen.iter().map(|seen| (&seen.path, seen.size)).collect()
+}
+
+/// What differs, with the facts that need the contents.
+fn compare(
+    repo: &Repository,
+    base: &TreeRead,
+    files: &BTreeMap<RawPath, Side>,
+    contents: &BTreeMap<RawPath, Content>,
+) -> Result<Vec<Change>, CaptureError> {
+    let differs = |path: &&RawPath| base.files.get(*path) != files.get(*path);
+    let gone = base.files.keys().filter(|path| !files.contains_key(*path));
+    let paths: BTreeSet<&RawPath> = files.keys().filter(differs).chain(gone).collect();
+    let mut changes = Vec::new();
+    for path in paths {
+        let (before, after) = (base.files.get(path), files.get(path));
+        let mut change = tree::change(path.clone(), before.cloned(), after.cloned());
+        if let Some(content) = contents.get(path) {
+            change.binary = content.binary;
+            change.link.clone_from(&content.link);
+        }
+        changes.push(change);
+    }
+    // Content that is gone counts too: a binary file may not be turned into text unseen.
+    let is_blob = |side: &&Side| side.mode != FileMode::Gitlink;
+    let before = |change: &Change| {
+        change
+            .before
+            .as_ref()
+            .filter(is_blob)
+            .map(|it| it.oid.clone())
+    };
+    let wanted: BTreeSet<Oid> = changes
+        .iter()
+        .filter(|change| !change.binary)
+        .filter_map(before)
+        .collect();
+    let mut binary = BTreeSet::new();
+    repo.batch()?.each(&wanted, |oid, _, bytes| {
+        if bytes.contains(&0) {
+            binary.insert(oid);
+        }
+        Ok::<(), GitError>(())
+    })?;
+    for change in &mut changes {
+        change.binary |= before(change).is_some_and(|oid| binary.contains(&oid));
+    }
+    Ok(changes)
+}
+
+/// Writes the objects that the base does not have, and counts them.
+fn store(
+    repo: &Repository,
+    base: &TreeRead,
+    contents: BTreeMap<RawPath, Content>,
+    trees: &tree::Trees,
+    mode: Mode,
+) -> Result<usize, CaptureError> {
+    let mut writer = pack::Writer::new(repo.format());
+    let mut count = BTreeSet::new();
+    for content in contents.into_values() {
+        if content.new {
+            count.insert(content.side.oid);
+        }
+        if let Some(entry) = content.entry {
+            writer.push(entry);
+        }
+    }
+    for (oid, bytes) in trees {
+        if !base.trees.contains_key(oid) {
+            count.insert(oid.clone());
+            if mode == Mode::Record {
+                writer.push(pack::Entry::named(oid.clone(), Kind::Tree, bytes));
+            }
+        }
+    }
+    if mode == Mode::Record {
+        repo.write_pack(writer.finish())?;
+    }
+    Ok(count.len())
+}

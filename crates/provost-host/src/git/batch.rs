@@ -1,0 +1,152 @@
+//! Reads many objects from one git process.
+
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
+use std::process::{ChildStdin, ChildStdout};
+
+use provost_core::object::{Kind, Oid};
+
+use super::run::{Running, unexpected};
+use super::{GitError, Repository, system};
+
+/// The largest object we take into memory.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// A reader of objects; every object it gives has the id that was asked for.
+#[derive(Debug)]
+pub struct Batch {
+    running: Running,
+    requests: BufWriter<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Repository {
+    /// Starts a reader of objects.
+    pub fn batch(&self) -> Result<Batch, GitError> {
+        let arguments = ["cat-file", "--batch-command", "--buffer"];
+        let mut running = self.git.start(&self.at_side(), &arguments)?;
+        match (running.child.stdin.take(), running.child.stdout.take()) {
+            (Some(requests), Some(answers)) => Ok(Batch {
+                running,
+                requests: BufWriter::new(requests),
+                answers: BufReader::with_capacity(1 << 16, answers),
+            }),
+            _ => Err(unexpected("cat-file")),
+        }
+    }
+}
+
+impl Batch {
+    /// Reads `oids` in their order and hands each object to `take`.
+    pub fn each<'a, E: From<GitError>>(
+        &mut self,
+        oids: impl IntoIterator<Item = &'a Oid> + Send,
+        mut take: impl FnMut(&'a Oid, Kind, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self {
+            running,
+            requests,
+            answers,
+        } = self;
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<&Oid>(4096);
+        std::thread::scope(|scope| {
+            scope.spawn(move || ask(requests, oids, &sender));
+            let mut result = Ok(());
+            for oid in receiver {
+                result = answer(answers, oid)
+                    .map_err(E::from)
+                    .and_then(|(kind, bytes)| take(oid, kind, bytes));
+                if result.is_err() {
+                    // Nobody will read the rest: end git, so that the other thread ends too.
+                    running.kill();
+                    break;
+                }
+            }
+            result
+        })
+    }
+
+    /// Reads one object of a known kind.
+    pub fn one(&mut self, oid: &Oid, kind: Kind) -> Result<Vec<u8>, GitError> {
+        let mut found = None;
+        self.each([oid], |oid, is, bytes| {
+            if is != kind {
+                let oid = oid.clone();
+                return Err(GitError::WrongKind { oid, wanted: kind });
+            }
+            found = Some(bytes);
+            Ok(())
+        })?;
+        found.ok_or_else(|| GitError::Missing { oid: oid.clone() })
+    }
+}
+
+/// Writes the requests; a reader that went away shows as missing answers.
+fn ask<'a>(
+    requests: &mut BufWriter<ChildStdin>,
+    oids: impl IntoIterator<Item = &'a Oid>,
+    sender: &std::sync::mpsc::SyncSender<&'a Oid>,
+) {
+    // Answers are held back by git until it is told to flush, so ask in rounds. A round is
+    // announced before it is written: somebody must read while git answers, or both wait.
+    let mut round = Vec::new();
+    let mut oids = oids.into_iter();
+    loop {
+        round.extend(oids.by_ref().take(1024));
+        if round.is_empty() || round.iter().try_for_each(|oid| sender.send(oid)).is_err() {
+            return;
+        }
+        let wrote = round
+            .drain(..)
+            .try_for_each(|oid| writeln!(requests, "contents {oid}"))
+            .and_then(|()| writeln!(requests, "flush"))
+            .and_then(|()| requests.flush());
+        if wrote.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads one answer and checks that the bytes are what was asked for.
+fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<u8>), GitError> {
+    let mut line = Vec::new();
+    answers
+        .by_ref()
+        .take(256)
+        .read_until(b'\n', &mut line)
+        .map_err(system("read from `git cat-file`"))?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (kind, size) = match words.as_slice() {
+        [_, "missing"] => return Err(GitError::Missing { oid: oid.clone() }),
+        [found, kind, size] if *found == oid.as_str() => {
+            let kind = kind_of(kind).ok_or_else(|| unexpected("cat-file"))?;
+            let size: u64 = size.parse().map_err(|_| unexpected("cat-file"))?;
+            (kind, size)
+        }
+        // It died: of damage in the object store, or of our time limit.
+        _ => return Err(unexpected("cat-file")),
+    };
+    if size > MOST_BYTES {
+        let oid = oid.clone();
+        return Err(GitError::TooLarge { oid, size });
+    }
+    let mut bytes = Vec::new();
+    answers
+        .by_ref()
+        .take(size + 1)
+        .read_to_end(&mut bytes)
+        .map_err(system("read from `git cat-file`"))?;
+    if bytes.len() as u64 != size + 1 || bytes.pop() != Some(b'\n') {
+        return Err(unexpected("cat-file"));
+    }
+    if oid.format().oid(kind, &bytes)? != *oid {
+        return Err(GitError::Forged { oid: oid.clone() });
+    }
+    Ok((kind, bytes))
+}
+
+fn kind_of(word: &str) -> Option<Kind> {
+    [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag]
+        .into_iter()
+        .find(|kind| kind.word() == word)
+}

@@ -1,0 +1,435 @@
+//! Moves what belongs to the user: branches and a checkout. Only landing comes here.
+//!
+//! # Invariants
+//!
+//! - A ref moves by compare-and-swap, a checkout only forward, and nothing is ever forced.
+//! - A checkout with changes, with files in the way, or where we could not write what the user's
+//!   own git would have written, is refused with words and left as it is.
+//! - Doing it twice equals doing it once, also when it was interrupted between ref and files.
+//!
+//! The checkout is updated with our own settings: the user's filters, hooks and configuration do
+//! not run. Line endings and encodings that `.gitattributes` asks for are applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::change::{Change, Side as Entry};
+use provost_core::object::Oid;
+use provost_core::path::RawPath;
+
+use super::refs::check;
+use super::run::{Output, Place, failed, unexpected};
+use super::side::Side;
+use super::{Expected, GitError, Repository};
+
+/// How many paths a refusal names.
+const MOST_PATHS: usize = 20;
+
+/// Why a checkout was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum LandError {
+    /// Files differ from the commit.
+    #[error("the checkout has changes: {}", list(paths))]
+    Dirty {
+        /// Some of them.
+        paths: Vec<RawPath>,
+    },
+    /// Files that git does not know would be overwritten.
+    #[error("untracked files are in the way: {}", list(paths))]
+    InTheWay {
+        /// Some of them.
+        paths: Vec<RawPath>,
+    },
+    /// Files that the user's git would have passed through a filter.
+    #[error("files need a filter that is not run here: {}", list(paths))]
+    Filtered {
+        /// Some of them.
+        paths: Vec<RawPath>,
+    },
+    /// Entries of the index that hide what is on disk.
+    #[error(
+        "the index hides files (sparse checkout or assume-unchanged): {}",
+        list(paths)
+    )]
+    Hidden {
+        /// Some of them.
+        paths: Vec<RawPath>,
+    },
+    /// A merge, rebase or the like is under way.
+    #[error("an operation is under way in the checkout (`{what}`)")]
+    Busy {
+        /// The file that shows it.
+        what: String,
+    },
+    /// The checkout is on another commit.
+    #[error("the checkout is at {found}, not at {expected}")]
+    Elsewhere {
+        /// Where it should be.
+        expected: Oid,
+        /// Where it is.
+        found: Oid,
+    },
+    /// The new commit does not follow the old one.
+    #[error("{to} does not follow {from}")]
+    NotForward {
+        /// The old commit.
+        from: Oid,
+        /// The new commit.
+        to: Oid,
+    },
+    /// The directory is no checkout of this repository.
+    #[error("`{}` is not a checkout of this repository", path.display())]
+    NotACheckout {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Git refused, in its own words.
+    #[error("git refused to update the checkout: {words}")]
+    Refused {
+        /// What it said.
+        words: String,
+    },
+    /// Git failed.
+    #[error("git failed while landing")]
+    Git(#[from] GitError),
+}
+
+fn list(paths: &[RawPath]) -> String {
+    let words: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    words.join(", ")
+}
+
+/// A checkout of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checkout {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The branch it is on, such as `refs/heads/main`.
+    pub branch: Option<String>,
+}
+
+impl Repository {
+    /// Sets a branch of the user, if it is where it is expected.
+    ///
+    /// A checkout of that branch does not follow; see [`checkout_fast_forward`].
+    pub fn land_ref(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
+        check(name, &["refs/heads/"])?;
+        self.update_ref(name, new, expected)
+    }
+
+    /// Whether `new` is `old` or has it in its history.
+    pub fn follows(&self, new: &Oid, old: &Oid) -> Result<bool, GitError> {
+        let arguments = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
+        let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(failed("merge-base".to_owned(), &output)),
+        }
+    }
+
+    /// All checkouts of the repository, the main one first.
+    pub fn checkouts(&self) -> Result<Vec<Checkout>, GitError> {
+        let arguments = ["worktree", "list", "--porcelain", "-z"];
+        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
+        let mut checkouts: Vec<Checkout> = Vec::new();
+        let mut bare = false;
+        for line in output.stdout.split(|byte| *byte == 0) {
+            if let Some(path) = line.strip_prefix(b"worktree ") {
+                checkouts.push(Checkout {
+                    path: PathBuf::from(OsStr::from_bytes(path)),
+                    branch: None,
+                });
+            } else if let Some(branch) = line.strip_prefix(b"branch ") {
+                if let Some(last) = checkouts.last_mut() {
+                    last.branch = Some(String::from_utf8_lossy(branch).into_owned());
+                }
+            } else if line == b"bare" {
+                bare = true;
+            }
+        }
+        if bare {
+            checkouts.remove(0);
+        }
+        Ok(checkouts)
+    }
+}
+
+/// Fails with words unless every tracked file of the checkout is as its commit has it.
+pub fn worktree_status_clean(repo: &Repository, checkout: &Path) -> Result<(), LandError> {
+    let ground = Ground::new(repo, checkout)?;
+    ground.refuse_busy()?;
+    let head = ground.here.resolve("HEAD")?;
+    let view = ground.view(&head)?;
+    ground.refuse_hidden(&view)?;
+    ground.refuse_dirty(&view)
+}
+
+/// Moves a clean checkout, and the branch it is on, from one commit to a later one.
+pub fn checkout_fast_forward(
+    repo: &Repository,
+    checkout: &Path,
+    from: &Oid,
+    to: &Oid,
+) -> Result<(), LandError> {
+    let ground = Ground::new(repo, checkout)?;
+    ground.refuse_busy()?;
+    if !repo.follows(to, from)? {
+        let (from, to) = (from.clone(), to.clone());
+        return Err(LandError::NotForward { from, to });
+    }
+    let found = ground.here.resolve("HEAD")?;
+    if found == *to {
+        let view = ground.view(to)?;
+        if ground
+            .refuse_hidden(&view)
+            .and(ground.refuse_dirty(&view))
+            .is_ok()
+        {
+            return Ok(());
+        }
+        // The ref had moved before an interruption; only the files are missing.
+    } else if found != *from {
+        let expected = from.clone();
+        return Err(LandError::Elsewhere { expected, found });
+    }
+    let view = ground.view(from)?;
+    ground.refuse_hidden(&view)?;
+    ground.refuse_dirty(&view)?;
+    let (before, after) = (repo.commit_tree(from)?, repo.commit_tree(to)?);
+    let changes = repo.differences(&before, &after)?;
+    ground.refuse_in_the_way(&changes, &repo.read_tree(&before)?)?;
+    ground.refuse_filtered(&view, &changes)?;
+    ground.update_files(&view, &["--dry-run"], from, to)?;
+    if found == *from {
+        ground.move_head(from, to)?;
+    }
+    ground.update_files(&view, &[], from, to).inspect_err(|_| {
+        // Best effort: a checkout and its branch that agree are easier to understand.
+        let _ = ground.move_head(to, from);
+    })
+}
+
+/// A checkout of the user, seen with our settings.
+struct Ground {
+    here: Repository,
+    checkout: PathBuf,
+    index: PathBuf,
+}
+
+impl Ground {
+    fn new(repo: &Repository, checkout: &Path) -> Result<Self, LandError> {
+        let foreign = || LandError::NotACheckout {
+            path: checkout.to_owned(),
+        };
+        let scratch = repo.side.path().parent().unwrap_or(Path::new("/"));
+        let here = Repository::discover_with(checkout, scratch)?;
+        let top = here.checkout.clone().ok_or_else(foreign)?;
+        if here.common_dir != repo.common_dir {
+            return Err(foreign());
+        }
+        let index = here.git_dir.join("index");
+        Ok(Self {
+            here,
+            checkout: top,
+            index,
+        })
+    }
+
+    /// A git directory of ours that is on `commit`.
+    fn view(&self, commit: &Oid) -> Result<Side, LandError> {
+        let scratch = self.here.side.path().parent().unwrap_or(Path::new("/"));
+        Ok(Side::at(scratch, self.here.format, commit)?)
+    }
+
+    fn call(&self, view: &Side, arguments: &[&str], input: Vec<u8>) -> Result<Output, GitError> {
+        let place = Place {
+            git_dir: view.path(),
+            objects: Some(&self.here.objects),
+            work_tree: Some(&self.checkout),
+            index: Some(&self.index),
+        };
+        self.here.git.call(&place, arguments, input)
+    }
+
+    /// The fields, ended by NUL, that a call prints.
+    fn fields(
+        &self,
+        view: &Side,
+        arguments: &[&str],
+        input: Vec<u8>,
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        let output = self.call(view, arguments, input)?;
+        if !output.status.success() {
+            let name = arguments.first().copied().unwrap_or_default();
+            return Err(failed(name.to_owned(), &output));
+        }
+        let mut fields: Vec<Vec<u8>> = output
+            .stdout
+            .split(|byte| *byte == 0)
+            .map(<[u8]>::to_vec)
+            .collect();
+        fields.pop();
+        Ok(fields)
+    }
+
+    fn refuse_busy(&self) -> Result<(), LandError> {
+        let signs = [
+            "MERGE_HEAD",
+            "CHERRY_PICK_HEAD",
+            "REVERT_HEAD",
+            "BISECT_LOG",
+            "rebase-merge",
+            "rebase-apply",
+            "sequencer",
+            "index.lock",
+        ];
+        let found = signs
+            .iter()
+            .find(|sign| self.here.git_dir.join(sign).exists());
+        match found {
+            Some(what) => Err(LandError::Busy {
+                what: (*what).to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_hidden(&self, view: &Side) -> Result<(), LandError> {
+        let fields = self.fields(view, &["ls-files", "-v", "-z"], Vec::new())?;
+        let hidden = fields.iter().filter_map(|field| {
+            let tag = *field.first()?;
+            let shown = matches!(tag, b'H' | b'M');
+            (!shown).then(|| RawPath::new(field.get(2..).unwrap_or_default()))
+        });
+        refuse(hidden, |paths| LandError::Hidden { paths })
+    }
+
+    fn refuse_dirty(&self, view: &Side) -> Result<(), LandError> {
+        let arguments = [
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--no-renames",
+            "--untracked-files=no",
+            "--ignore-submodules=all",
+        ];
+        let fields = self.fields(view, &arguments, Vec::new())?;
+        let dirty = fields
+            .iter()
+            .map(|field| RawPath::new(field.get(3..).unwrap_or_default()));
+        refuse(dirty, |paths| LandError::Dirty { paths })
+    }
+
+    /// Git itself overwrites files that are ignored; we overwrite none.
+    fn refuse_in_the_way(
+        &self,
+        changes: &[Change],
+        known: &BTreeMap<RawPath, Entry>,
+    ) -> Result<(), LandError> {
+        let mut blocking = BTreeSet::new();
+        for change in changes {
+            if change.before.is_none() && change.after.is_some() {
+                blocking.extend(self.blocking(&change.path, known));
+            }
+        }
+        refuse(blocking.into_iter(), |paths| LandError::InTheWay { paths })
+    }
+
+    /// What stands where a new file must go and is not known to git.
+    fn blocking(&self, path: &RawPath, known: &BTreeMap<RawPath, Entry>) -> Option<RawPath> {
+        let bytes = path.as_bytes();
+        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for place in slashes.map(|(at, _)| &bytes[..at]) {
+            let place = RawPath::new(place);
+            let data = self.place(&place).symlink_metadata();
+            if data.is_ok_and(|data| !data.is_dir()) && !known.contains_key(&place) {
+                return Some(place);
+            }
+        }
+        self.unknown(path, known)
+    }
+
+    /// The first thing at or below `path` that is not known to git.
+    fn unknown(&self, path: &RawPath, known: &BTreeMap<RawPath, Entry>) -> Option<RawPath> {
+        let place = self.place(path);
+        let data = place.symlink_metadata().ok()?;
+        if !data.is_dir() {
+            return (!known.contains_key(path)).then(|| path.clone());
+        }
+        let Ok(entries) = std::fs::read_dir(&place) else {
+            return Some(path.clone());
+        };
+        entries
+            .filter_map(Result::ok)
+            .find_map(|entry| self.unknown(&path.join(entry.file_name().as_bytes()), known))
+    }
+
+    fn place(&self, path: &RawPath) -> PathBuf {
+        self.checkout.join(OsStr::from_bytes(path.as_bytes()))
+    }
+
+    fn refuse_filtered(&self, view: &Side, changes: &[Change]) -> Result<(), LandError> {
+        let mut input = Vec::new();
+        for change in changes.iter().filter(|change| change.after.is_some()) {
+            input.extend_from_slice(change.path.as_bytes());
+            input.push(0);
+        }
+        if input.is_empty() {
+            return Ok(());
+        }
+        // Path, attribute, value.
+        let fields = self.fields(view, &["check-attr", "-z", "--stdin", "filter"], input)?;
+        if fields.len() % 3 != 0 {
+            return Err(unexpected("check-attr").into());
+        }
+        let filtered = fields.chunks(3).filter_map(|triple| {
+            let none = matches!(triple[2].as_slice(), b"unspecified" | b"unset");
+            (!none).then(|| RawPath::new(triple[0].as_slice()))
+        });
+        refuse(filtered, |paths| LandError::Filtered { paths })
+    }
+
+    /// Brings index and files from one commit to the other; git refuses to lose a change.
+    fn update_files(
+        &self,
+        view: &Side,
+        options: &[&str],
+        from: &Oid,
+        to: &Oid,
+    ) -> Result<(), LandError> {
+        let mut arguments = vec!["read-tree", "-m", "-u"];
+        arguments.extend(options);
+        arguments.extend([from.as_str(), to.as_str()]);
+        let output = self.call(view, &arguments, Vec::new())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(LandError::Refused {
+            words: output.words,
+        })
+    }
+
+    /// Moves the branch the checkout is on, or its `HEAD` if it is on none.
+    fn move_head(&self, from: &Oid, to: &Oid) -> Result<(), LandError> {
+        let branch = self.here.head_branch()?;
+        let name = branch.as_deref().unwrap_or("HEAD");
+        let expected = Expected::Is(from.clone());
+        Ok(self.here.update_ref(name, to, &expected)?)
+    }
+}
+
+/// Fails if there are any.
+fn refuse(
+    paths: impl Iterator<Item = RawPath>,
+    error: impl FnOnce(Vec<RawPath>) -> LandError,
+) -> Result<(), LandError> {
+    let paths: Vec<RawPath> = paths.take(MOST_PATHS).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    Err(error(paths))
+}

@@ -1,0 +1,230 @@
+//! Reads commits, trees, blobs and differences.
+
+use std::collections::BTreeMap;
+
+use provost_core::change::{Change, Side};
+use provost_core::object::{Kind, Mode, Oid};
+use provost_core::path::{LONGEST, RawPath};
+use provost_core::tree::{self, Trees};
+
+use super::run::unexpected;
+use super::{Batch, GitError, Repository};
+
+/// Everything a tree holds.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TreeRead {
+    /// What stands at each path; directories are not listed.
+    pub files: BTreeMap<RawPath, Side>,
+    /// The tree objects, from the root to the last.
+    pub trees: Trees,
+}
+
+impl Repository {
+    /// The commit that `rev` names.
+    pub fn resolve(&self, rev: &str) -> Result<Oid, GitError> {
+        let no_commit = || GitError::NoCommit {
+            rev: rev.to_owned(),
+        };
+        if rev.is_empty() || rev.starts_with('-') || rev.contains(char::is_control) {
+            return Err(no_commit());
+        }
+        let peeled = format!("{rev}^{{commit}}");
+        let arguments = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &peeled,
+        ];
+        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
+        if !output.status.success() {
+            return Err(no_commit());
+        }
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let oid = Oid::try_from(text).map_err(|_| unexpected("rev-parse"))?;
+        self.commit_tree(&oid)?;
+        Ok(oid)
+    }
+
+    /// The tree of a commit.
+    pub fn commit_tree(&self, commit: &Oid) -> Result<Oid, GitError> {
+        let bytes = self.batch()?.one(commit, Kind::Commit)?;
+        tree::commit_tree(&bytes)
+            .filter(|tree| tree.format() == self.format)
+            .ok_or_else(|| unexpected("cat-file"))
+    }
+
+    /// What stands at each path of a tree.
+    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Side>, GitError> {
+        self.read_trees(root).map(|read| read.files)
+    }
+
+    /// The same, with the tree objects.
+    pub fn read_trees(&self, root: &Oid) -> Result<TreeRead, GitError> {
+        let mut batch = self.batch()?;
+        let mut read = TreeRead::default();
+        let mut level = vec![(RawPath::new(""), root.clone())];
+        while !level.is_empty() {
+            level = self.read_level(&mut batch, &mut read, level)?;
+        }
+        Ok(read)
+    }
+
+    /// Reads the directories of one depth and gives those below.
+    fn read_level(
+        &self,
+        batch: &mut Batch,
+        read: &mut TreeRead,
+        level: Vec<(RawPath, Oid)>,
+    ) -> Result<Vec<(RawPath, Oid)>, GitError> {
+        // A tree that stands in many places is read once, but its files count in each.
+        let mut places: BTreeMap<Oid, Vec<RawPath>> = BTreeMap::new();
+        for (path, oid) in level {
+            places.entry(oid).or_default().push(path);
+        }
+        let mut below = Vec::new();
+        batch.each(places.keys(), |oid, kind, bytes| {
+            if kind != Kind::Tree {
+                let oid = oid.clone();
+                return Err(GitError::WrongKind {
+                    oid,
+                    wanted: Kind::Tree,
+                });
+            }
+            let bad = |source| GitError::Tree {
+                oid: oid.clone(),
+                source,
+            };
+            let entries = tree::parse(&bytes, self.format).map_err(bad)?;
+            for directory in places.get(oid).into_iter().flatten() {
+                for entry in &entries {
+                    let path = directory.join(&entry.name);
+                    if path.as_bytes().len() > LONGEST {
+                        let path = directory.clone();
+                        return Err(bad(tree::TreeError::TooLong { path }));
+                    }
+                    if entry.mode == Mode::Tree {
+                        below.push((path, entry.oid.clone()));
+                    } else {
+                        let side = Side {
+                            mode: entry.mode,
+                            oid: entry.oid.clone(),
+                        };
+                        read.files.insert(path, side);
+                    }
+                }
+            }
+            read.trees.insert(oid.clone(), bytes);
+            Ok(())
+        })?;
+        Ok(below)
+    }
+
+    /// The bytes of a blob.
+    pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
+        self.batch()?.one(oid, Kind::Blob)
+    }
+
+    /// The patch that makes `after` of `before`: exact for every byte, mode and name.
+    ///
+    /// Moves are written as removal and addition, so that each line stands under its own path.
+    pub fn patch(&self, before: &Oid, after: &Oid) -> Result<Vec<u8>, GitError> {
+        let arguments = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-relative",
+            "--submodule=short",
+            "--ignore-submodules=none",
+            "--diff-algorithm=myers",
+            "--unified=3",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            before.as_str(),
+            after.as_str(),
+            "--",
+        ];
+        let output = self.git.run(&self.at_side(), &arguments, Vec::new())?;
+        Ok(output.stdout)
+    }
+
+    /// The paths that differ between two trees, sorted.
+    pub fn names(&self, before: &Oid, after: &Oid) -> Result<Vec<RawPath>, GitError> {
+        let changes = self.differences(before, after)?;
+        Ok(changes.into_iter().map(|change| change.path).collect())
+    }
+
+    /// What differs between two trees, sorted; kind, origin and link of the changes are not filled.
+    pub fn differences(&self, before: &Oid, after: &Oid) -> Result<Vec<Change>, GitError> {
+        self.differences_through(before, after, drop)
+    }
+
+    /// The same, handing every tree that was read to `seen`.
+    pub(super) fn differences_through(
+        &self,
+        before: &Oid,
+        after: &Oid,
+        mut seen: impl FnMut(Vec<u8>),
+    ) -> Result<Vec<Change>, GitError> {
+        let mut batch = self.batch()?;
+        let mut failure = None;
+        let lookup = |oid: &Oid| match batch.one(oid, Kind::Tree) {
+            Ok(bytes) => {
+                seen(bytes.clone());
+                Some(bytes)
+            }
+            Err(error) => {
+                failure = Some(error);
+                None
+            }
+        };
+        let result = tree::diff(before, after, lookup);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        result.map_err(|source| GitError::Tree {
+            oid: after.clone(),
+            source,
+        })
+    }
+
+    /// New paths of `after` and the paths of `before` that git takes for their origin, because half
+    /// of their content is the same; `harder` looks at unchanged files too.
+    pub fn similar(
+        &self,
+        before: &Oid,
+        after: &Oid,
+        harder: bool,
+    ) -> Result<BTreeMap<RawPath, RawPath>, GitError> {
+        let mut arguments = vec!["diff-tree", "-r", "-z", "--raw", "-M50%", "-C50%", "-l3000"];
+        if harder {
+            arguments.push("--find-copies-harder");
+        }
+        arguments.extend([
+            "--no-ext-diff",
+            "--diff-filter=RC",
+            before.as_str(),
+            after.as_str(),
+        ]);
+        let output = self.git.run(&self.at_side(), &arguments, Vec::new())?;
+        let mut fields = output.stdout.split(|byte| *byte == 0);
+        let mut pairs = BTreeMap::new();
+        // `:modes ids status` NUL source NUL target NUL
+        while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
+            match (head.first(), fields.next(), fields.next()) {
+                (Some(b':'), Some(source), Some(target)) if !target.is_empty() => {
+                    pairs.insert(RawPath::new(target), RawPath::new(source));
+                }
+                _ => return Err(unexpected("diff-tree")),
+            }
+        }
+        Ok(pairs)
+    }
+}

@@ -1,0 +1,152 @@
+//! Reads refs, and writes those that are ours.
+
+use std::collections::BTreeMap;
+
+use provost_core::object::{ObjectFormat, Oid};
+
+use super::run::{failed, unexpected};
+use super::{GitError, Repository};
+
+/// Where the refs we write live.
+const OURS: &[&str] = &["refs/provost/", "refs/heads/provost/"];
+
+/// Where a ref must be before it is moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// It must not exist.
+    Absent,
+    /// It must be here.
+    Is(Oid),
+    /// It may be anywhere.
+    Any,
+}
+
+impl Repository {
+    /// Sets one of our own refs, if it is where it is expected.
+    pub fn pin(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
+        check(name, OURS)?;
+        self.update_ref(name, new, expected)
+    }
+
+    /// Deletes one of our own refs, if it is where it is expected.
+    pub fn delete_ref(&self, name: &str, expected: &Oid) -> Result<(), GitError> {
+        check(name, OURS)?;
+        let arguments = ["update-ref", "--no-deref", "-d", name, expected.as_str()];
+        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        self.moved(name, &Expected::Is(expected.clone()))?;
+        Err(failed("update-ref".to_owned(), &output))
+    }
+
+    /// The refs below `prefix`, such as `refs/provost/`.
+    pub fn refs(&self, prefix: &str) -> Result<BTreeMap<String, Oid>, GitError> {
+        check(prefix.trim_end_matches('/'), &["refs/"])?;
+        let format = "--format=%(objectname) %(refname)";
+        let arguments = ["for-each-ref", format, "--", prefix.trim_end_matches('/')];
+        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
+        let text = String::from_utf8(output.stdout).map_err(|_| unexpected("for-each-ref"))?;
+        text.lines()
+            .map(|line| {
+                let (oid, name) = line
+                    .split_once(' ')
+                    .ok_or_else(|| unexpected("for-each-ref"))?;
+                let oid = oid.try_into().map_err(|_| unexpected("for-each-ref"))?;
+                Ok((name.to_owned(), oid))
+            })
+            .collect()
+    }
+
+    /// Where a ref is.
+    pub fn ref_value(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        Ok(self.refs(name)?.remove(name))
+    }
+
+    /// The branch that `HEAD` names, such as `refs/heads/main`; `None` if it names a commit.
+    pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        let arguments = ["symbolic-ref", "--quiet", "HEAD"];
+        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
+        match output.status.code() {
+            Some(0) => Ok(Some(
+                String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            )),
+            Some(1) => Ok(None),
+            _ => Err(failed("symbolic-ref".to_owned(), &output)),
+        }
+    }
+
+    /// Sets a ref by compare-and-swap.
+    pub(super) fn update_ref(
+        &self,
+        name: &str,
+        new: &Oid,
+        expected: &Expected,
+    ) -> Result<(), GitError> {
+        let zero = "0".repeat(match self.format {
+            ObjectFormat::Sha1 => 40,
+            ObjectFormat::Sha256 => 64,
+        });
+        let mut arguments = vec![
+            "update-ref",
+            "--no-deref",
+            "-m",
+            "provost",
+            name,
+            new.as_str(),
+        ];
+        match expected {
+            Expected::Absent => arguments.push(&zero),
+            Expected::Is(oid) => arguments.push(oid.as_str()),
+            Expected::Any => {}
+        }
+        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        self.moved(name, expected)?;
+        Err(failed("update-ref".to_owned(), &output))
+    }
+
+    /// Fails if the ref is not where it is expected.
+    fn moved(&self, name: &str, expected: &Expected) -> Result<(), GitError> {
+        if !name.starts_with("refs/") {
+            return Ok(());
+        }
+        let found = self.ref_value(name)?;
+        let (holds, expected) = match expected {
+            Expected::Absent => (found.is_none(), "nothing".to_owned()),
+            Expected::Is(oid) => (found.as_ref() == Some(oid), oid.to_string()),
+            Expected::Any => (true, String::new()),
+        };
+        if holds {
+            return Ok(());
+        }
+        Err(GitError::RefMoved {
+            name: name.to_owned(),
+            expected,
+            found,
+        })
+    }
+}
+
+/// Refuses names outside `places` and names that are no plain path.
+pub(super) fn check(name: &str, places: &[&str]) -> Result<(), GitError> {
+    let plain = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.starts_with('-')
+            && part.strip_suffix(".lock").is_none()
+            && !part.contains("..")
+            && !part.contains("@{")
+            && !part.contains(|c: char| c.is_control() || " ~^:?*[\\".contains(c))
+    };
+    let ours =
+        places.iter().any(|place| name.starts_with(place)) || places == ["refs/"] && name == "refs";
+    if ours && !name.ends_with('.') && name.split('/').all(plain) {
+        return Ok(());
+    }
+    Err(GitError::RefRefused {
+        name: name.to_owned(),
+    })
+}

@@ -1,0 +1,431 @@
+//! Starts git: one hardened way for every call.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use super::{GitError, system};
+
+/// The longest a call may take.
+pub(super) const LIMIT: Duration = Duration::from_mins(2);
+
+/// The longest a call that moves many objects may take.
+pub(super) const LONG_LIMIT: Duration = Duration::from_mins(10);
+
+/// The most a call may print.
+pub(super) const MOST_OUTPUT: u64 = 1 << 30;
+
+/// The most of its complaints that we keep.
+const MOST_WORDS: u64 = 4096;
+
+/// Settings that hold for every call, whatever the repository's configuration says.
+const SETTINGS: &[&str] = &[
+    // Nothing named in a configuration is started.
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.sshCommand=false",
+    "core.askPass=false",
+    "core.alternateRefsCommand=false",
+    "credential.helper=",
+    "protocol.allow=never",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "gc.autoDetach=false",
+    "maintenance.auto=false",
+    // Bytes and names are taken as they are.
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.fileMode=true",
+    "core.symlinks=true",
+    "core.ignoreCase=false",
+    "core.precomposeUnicode=false",
+    "core.quotePath=true",
+    "core.untrackedCache=false",
+    // Caches beside the objects are not believed.
+    "core.commitGraph=false",
+    // A path stays where its author put it.
+    "merge.directoryRenames=false",
+    "color.ui=false",
+    // What a record names is on disk before the record.
+    "core.fsync=all",
+    "core.fsyncMethod=fsync",
+];
+
+/// The whole environment of a call, beside `PATH` and where it happens.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+    // For the reflog; commits are made of people named by the caller.
+    ("GIT_AUTHOR_NAME", "provost"),
+    ("GIT_AUTHOR_EMAIL", "provost@localhost"),
+    ("GIT_COMMITTER_NAME", "provost"),
+    ("GIT_COMMITTER_EMAIL", "provost@localhost"),
+    ("HOME", "/nonexistent"),
+    ("LC_ALL", "C"),
+];
+
+/// The git program, found once.
+#[derive(Debug, Clone)]
+pub struct Git {
+    program: PathBuf,
+}
+
+/// The version of a git program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The oldest that can do all we ask for.
+    pub const LEAST: Self = Self {
+        major: 2,
+        minor: 38,
+    };
+}
+
+/// Where a call happens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) git_dir: &'a Path,
+    pub(super) objects: Option<&'a Path>,
+    pub(super) work_tree: Option<&'a Path>,
+    pub(super) index: Option<&'a Path>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) words: String,
+}
+
+impl Git {
+    /// Finds git in `PATH`, never at a relative place nor below one of `avoid`: a repository must
+    /// not bring its own git.
+    pub fn find(avoid: &[PathBuf]) -> Result<Self, GitError> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .filter(|directory| directory.is_absolute())
+            .filter_map(|directory| directory.join("git").canonicalize().ok())
+            .find(|program| {
+                let usable = |data: std::fs::Metadata| {
+                    data.is_file() && data.permissions().mode() & 0o111 != 0
+                };
+                let inside = avoid.iter().any(|place| program.starts_with(place));
+                !inside && program.metadata().is_ok_and(usable)
+            })
+            .map(|program| Self { program })
+            .ok_or(GitError::NoProgram)
+    }
+
+    /// Where the program is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Asks the program for its version.
+    pub fn version(&self) -> Result<Version, GitError> {
+        let place = Place {
+            git_dir: Path::new("/dev/null"),
+            objects: None,
+            work_tree: None,
+            index: None,
+        };
+        let output = self.run(&place, &["version"], Vec::new())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut numbers = text
+            .trim_start_matches("git version ")
+            .split('.')
+            .map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) => Ok(Version { major, minor }),
+            _ => Err(unexpected("version")),
+        }
+    }
+
+    /// Runs a call that must succeed.
+    pub(super) fn run<A: AsRef<OsStr>>(
+        &self,
+        place: &Place<'_>,
+        arguments: &[A],
+        input: Vec<u8>,
+    ) -> Result<Output, GitError> {
+        let output = self.call(place, arguments, input)?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        Err(failed(name_of(arguments), &output))
+    }
+
+    /// Runs a call whose exit status has a meaning.
+    pub(super) fn call<A: AsRef<OsStr>>(
+        &self,
+        place: &Place<'_>,
+        arguments: &[A],
+        input: Vec<u8>,
+    ) -> Result<Output, GitError> {
+        let mut command = self.command(place, arguments);
+        command.stderr(Stdio::piped());
+        let limit = if input.is_empty() { LIMIT } else { LONG_LIMIT };
+        let mut running = Running::start(command, name_of(arguments), limit)?;
+        let stdin = running.child.stdin.take();
+        let stdout = running.child.stdout.take();
+        let stderr = running.child.stderr.take();
+        let (stdout, words) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // A call that reads no further says so by its status.
+                let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+            });
+            let words = scope.spawn(move || drain(stderr, MOST_WORDS));
+            let stdout = drain(stdout, MOST_OUTPUT + 1);
+            (stdout, words.join().unwrap_or_default())
+        });
+        let command = running.command.clone();
+        let status = running.finish()?;
+        if stdout.len() as u64 > MOST_OUTPUT {
+            return Err(GitError::TooMuch {
+                command,
+                most: MOST_OUTPUT,
+            });
+        }
+        Ok(Output {
+            status,
+            stdout,
+            words: String::from_utf8_lossy(&words).trim().to_owned(),
+        })
+    }
+
+    /// Starts a call that goes on until its input ends.
+    pub(super) fn start<A: AsRef<OsStr>>(
+        &self,
+        place: &Place<'_>,
+        arguments: &[A],
+    ) -> Result<Running, GitError> {
+        let mut command = self.command(place, arguments);
+        command.stderr(Stdio::null());
+        Running::start(command, name_of(arguments), LONG_LIMIT)
+    }
+
+    /// The command of a call: nothing of our environment, our settings, our place.
+    fn command<A: AsRef<OsStr>>(&self, place: &Place<'_>, arguments: &[A]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(ENVIRONMENT.iter().copied());
+        let mut path = OsString::from(self.program.parent().unwrap_or(Path::new("/")));
+        path.push(":/usr/bin:/bin");
+        command.env("PATH", path).env("GIT_DIR", place.git_dir);
+        let optional = [
+            ("GIT_OBJECT_DIRECTORY", place.objects),
+            ("GIT_WORK_TREE", place.work_tree),
+            ("GIT_INDEX_FILE", place.index),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        let directory = place.work_tree.unwrap_or(place.git_dir);
+        command.current_dir(if directory.is_dir() {
+            directory
+        } else {
+            Path::new("/")
+        });
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.arg("--no-pager").args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A group of its own, so that the time limit reaches its children too.
+        command.process_group(0);
+        command
+    }
+}
+
+/// The subcommand, for messages.
+fn name_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    arguments
+        .first()
+        .map(|name| name.as_ref().to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// A call that failed, in words.
+pub(super) fn failed(command: String, output: &Output) -> GitError {
+    GitError::Failed {
+        command,
+        status: output.status.to_string(),
+        words: output.words.clone(),
+    }
+}
+
+/// A call that printed something we do not understand.
+pub(super) fn unexpected(command: &str) -> GitError {
+    GitError::Unexpected {
+        command: command.to_owned(),
+    }
+}
+
+/// Keeps the first `most` bytes and lets the rest go by, so that nobody blocks on a full pipe.
+fn drain(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(mut pipe) = pipe {
+        let _ = pipe.by_ref().take(most).read_to_end(&mut kept);
+        let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+    }
+    kept
+}
+
+/// A call that is under way; dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) child: Child,
+    pub(super) command: String,
+    limit: Duration,
+    late: Arc<AtomicBool>,
+    calm: Option<mpsc::Sender<()>>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn start(mut command: Command, name: String, limit: Duration) -> Result<Self, GitError> {
+        let child = command
+            .spawn()
+            .map_err(system(format!("start `git {name}`")))?;
+        let late = Arc::new(AtomicBool::new(false));
+        let (calm, alarm) = mpsc::channel::<()>();
+        let group = group_of(&child);
+        let watcher = std::thread::spawn({
+            let late = Arc::clone(&late);
+            move || {
+                if alarm.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    late.store(true, Ordering::SeqCst);
+                    kill(group);
+                }
+            }
+        });
+        Ok(Self {
+            child,
+            command: name,
+            limit,
+            late,
+            calm: Some(calm),
+            watcher: Some(watcher),
+        })
+    }
+
+    /// Waits for the end, at most until the limit.
+    pub(super) fn finish(mut self) -> Result<ExitStatus, GitError> {
+        drop(self.child.stdin.take());
+        drop(self.child.stdout.take());
+        self.settle()
+    }
+
+    /// Waits, then stops the watcher while the process still has its number, then reaps it.
+    fn settle(&mut self) -> Result<ExitStatus, GitError> {
+        if let Some(pid) = group_of(&self.child) {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while rustix::process::waitid(WaitId::Pid(pid), options)
+                .is_err_and(|error| error == rustix::io::Errno::INTR)
+            {}
+        }
+        drop(self.calm.take());
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+        let status = self.child.wait().map_err(system("wait for git"))?;
+        if self.late.load(Ordering::SeqCst) {
+            return Err(GitError::TimedOut {
+                command: self.command.clone(),
+                limit: self.limit,
+            });
+        }
+        Ok(status)
+    }
+
+    /// Ends it now.
+    pub(super) fn kill(&self) {
+        kill(group_of(&self.child));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.watcher.is_some() {
+            self.kill();
+            let _ = self.settle();
+        }
+    }
+}
+
+/// The process group that a child leads.
+fn group_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+fn kill(group: Option<Pid>) {
+    if let Some(group) = group {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_takes_too_long_is_killed_with_its_children() {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "sleep 600 & sleep 600"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        let start = Instant::now();
+        let limit = Duration::from_millis(200);
+        let mut running = Running::start(command, "sleep".to_owned(), limit).unwrap();
+        // The pipe ends only when both sleepers are dead.
+        drain(running.child.stdout.take(), 10);
+        let result = running.finish();
+        assert!(
+            matches!(result, Err(GitError::TimedOut { .. })),
+            "{result:?}"
+        );
+        assert!(start.elapsed() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn a_git_inside_the_repository_is_not_used() {
+        let found = Git::find(&[]).unwrap();
+        let place = found.program().parent().unwrap().to_owned();
+        let other = Git::find(std::slice::from_ref(&place));
+        assert!(other.is_err() || other.is_ok_and(|git| !git.program().starts_with(&place)));
+        assert!(found.version().unwrap() >= Version::LEAST);
+    }
+}

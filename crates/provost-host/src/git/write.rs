@@ -1,0 +1,114 @@
+//! Writes objects.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use provost_core::object::{Kind, Mode, Oid};
+use provost_core::pack;
+
+use super::run::unexpected;
+use super::{GitError, Repository};
+
+/// From how many objects on a pack is kept as one.
+const KEEP_PACK: u32 = 100;
+
+/// Who made a commit, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// The mail address.
+    pub mail: String,
+    /// Seconds since 1970.
+    pub time: i64,
+}
+
+impl Person {
+    /// The person as a commit holds it, in universal time.
+    fn render(&self) -> Result<String, GitError> {
+        for text in [&self.name, &self.mail] {
+            let bad = |character: char| matches!(character, '<' | '>') || character.is_control();
+            if text.trim().is_empty() || text.contains(bad) {
+                return Err(GitError::BadPerson { text: text.clone() });
+            }
+        }
+        let (name, mail) = (self.name.trim(), self.mail.trim());
+        Ok(format!("{name} <{mail}> {} +0000", self.time))
+    }
+}
+
+impl Repository {
+    /// Puts the objects of a pack into the object store; when it returns they are on disk.
+    pub fn write_pack(&self, pack: Vec<u8>) -> Result<(), GitError> {
+        let count = pack
+            .get(8..12)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u32::from_be_bytes)
+            .ok_or_else(|| unexpected("index-pack"))?;
+        if count == 0 {
+            return Ok(());
+        }
+        let arguments: &[&str] = if count < KEEP_PACK {
+            &["unpack-objects", "-q"]
+        } else {
+            &["index-pack", "--stdin"]
+        };
+        self.git.run(&self.at_side(), arguments, pack)?;
+        Ok(())
+    }
+
+    /// Writes one object.
+    pub fn write(&self, kind: Kind, bytes: &[u8]) -> Result<Oid, GitError> {
+        let mut writer = pack::Writer::new(self.format);
+        let oid = writer.add(kind, bytes)?;
+        self.write_pack(writer.finish())?;
+        Ok(oid)
+    }
+
+    /// A pack that shows the way from one tree to another without the repository.
+    ///
+    /// It holds the trees of both sides that differ, from the roots down, and the blobs that are
+    /// new in `after`.
+    pub fn pack_between(&self, before: &Oid, after: &Oid) -> Result<Vec<u8>, GitError> {
+        let mut writer = pack::Writer::new(self.format);
+        let mut trees = Vec::new();
+        let changes = self.differences_through(before, after, |bytes| trees.push(bytes))?;
+        for bytes in trees {
+            writer.add(Kind::Tree, &bytes)?;
+        }
+        let sides = changes.iter().filter_map(|change| change.after.as_ref());
+        let blobs: BTreeSet<&Oid> = sides
+            .filter(|side| side.mode != Mode::Gitlink)
+            .map(|side| &side.oid)
+            .collect();
+        self.batch()?.each(blobs, |oid, kind, bytes| {
+            writer.push(pack::Entry::named(oid.clone(), kind, &bytes));
+            Ok::<(), GitError>(())
+        })?;
+        Ok(writer.finish())
+    }
+
+    /// Writes a commit; the same arguments make the same commit.
+    pub fn commit(
+        &self,
+        tree: &Oid,
+        parents: &[Oid],
+        message: &str,
+        author: &Person,
+        committer: &Person,
+    ) -> Result<Oid, GitError> {
+        let mut batch = self.batch()?;
+        batch.one(tree, Kind::Tree)?;
+        let mut text = format!("tree {tree}\n");
+        for parent in parents {
+            batch.one(parent, Kind::Commit)?;
+            let _ = writeln!(text, "parent {parent}");
+        }
+        let (author, committer) = (author.render()?, committer.render()?);
+        let _ = write!(text, "author {author}\ncommitter {committer}\n\n");
+        // Git takes no NUL in a message.
+        text.push_str(message.replace('\0', "").trim_end());
+        text.push('\n');
+        self.write(Kind::Commit, text.as_bytes())
+    }
+}

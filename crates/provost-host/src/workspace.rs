@@ -1,0 +1,211 @@
+//! Makes, salvages and removes the private directory that an attempt works in.
+//!
+//! # Invariants
+//!
+//! - The checkout is written from git objects, byte by byte: no filter, no line ending, no
+//!   attribute; capturing it untouched gives the same tree.
+//! - The git directory in it is a disposable one: it borrows objects, and nothing in it is
+//!   believed.
+//! - Removal never follows a link and never leaves the root it was given.
+
+mod checkout;
+mod index;
+mod remove;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::change::Finding;
+use provost_core::object::Oid;
+
+use crate::capture::{self, CaptureError, Limits};
+use crate::git::{GitError, Repository, config};
+
+pub use remove::remove;
+
+/// A directory that an attempt or a command works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Workspace {
+    /// The directory of it all, for nobody else to enter.
+    pub root: PathBuf,
+    /// The checkout.
+    pub tree: PathBuf,
+    /// The private git directory, if it has one.
+    pub git: Option<PathBuf>,
+}
+
+/// The private git directory of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateGit {
+    /// The commit that the workspace starts from.
+    pub commit: Oid,
+    /// Where the repository's objects will be found by those who work there.
+    pub objects: PathBuf,
+}
+
+/// Why a workspace could not be made or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// The system refused something.
+    #[error("cannot {what} `{}`", path.display())]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A directory that is not ours to remove.
+    #[error("`{}` does not lie below `{}`", path.display(), root.display())]
+    Outside {
+        /// The directory.
+        path: PathBuf,
+        /// Where it should be.
+        root: PathBuf,
+    },
+    /// A path for objects that git cannot be told.
+    #[error("`{}` cannot be named in a git directory", path.display())]
+    BadObjects {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Git failed.
+    #[error("git failed while the workspace was made")]
+    Git(#[from] GitError),
+}
+
+/// Wraps an error of the system.
+fn system<E: Into<std::io::Error>>(
+    what: &'static str,
+    path: &Path,
+) -> impl FnOnce(E) -> WorkspaceError {
+    move |error| WorkspaceError::System {
+        what,
+        path: path.to_owned(),
+        source: error.into(),
+    }
+}
+
+/// Makes the workspace `dir`, which must not exist, with a checkout of `tree`.
+///
+/// What was written stays there when this fails; [`remove`] takes it away.
+pub fn create(
+    repo: &Repository,
+    tree: &Oid,
+    dir: &Path,
+    private: Option<&PrivateGit>,
+) -> Result<Workspace, WorkspaceError> {
+    make_private(dir)?;
+    let checkout = dir.join("tree");
+    make_private(&checkout)?;
+    let files = repo.read_tree(tree)?;
+    let written = checkout::write(repo, &files, &checkout)?;
+    let git = match private {
+        None => None,
+        Some(private) => {
+            let git = checkout.join(".git");
+            let index = index::render(repo.format(), &files, &written);
+            make_git(repo, &git, private, &index)?;
+            Some(git)
+        }
+    };
+    Ok(Workspace {
+        root: dir.to_owned(),
+        tree: checkout,
+        git,
+    })
+}
+
+/// Makes the disposable git directory, on the branch `provost` at the base commit.
+fn make_git(
+    repo: &Repository,
+    git: &Path,
+    private: &PrivateGit,
+    index: &[u8],
+) -> Result<(), WorkspaceError> {
+    let objects = private
+        .objects
+        .to_str()
+        .filter(|path| path.starts_with('/') && !path.contains(char::is_control));
+    let Some(objects) = objects else {
+        let path = private.objects.clone();
+        return Err(WorkspaceError::BadObjects { path });
+    };
+    let directories = [
+        "",
+        "objects",
+        "objects/info",
+        "objects/pack",
+        "refs",
+        "refs/heads",
+        "refs/tags",
+        "info",
+    ];
+    for directory in directories {
+        make_private(&git.join(directory))?;
+    }
+    let user = "[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n";
+    // In a box the files have another owner than the index remembers.
+    let core = "bare = false\n\tlogAllRefUpdates = true\n\tcheckStat = minimal";
+    let config = config(repo.format(), core) + user;
+    let files: [(&str, &[u8]); 6] = [
+        ("HEAD", b"ref: refs/heads/provost\n"),
+        ("config", config.as_bytes()),
+        (
+            "refs/heads/provost",
+            &format!("{}\n", private.commit).into_bytes(),
+        ),
+        (
+            "objects/info/alternates",
+            &format!("{objects}\n").into_bytes(),
+        ),
+        ("info/exclude", b""),
+        ("index", index),
+    ];
+    for (name, bytes) in files {
+        let path = git.join(name);
+        std::fs::write(&path, bytes).map_err(system("write", &path))?;
+    }
+    Ok(())
+}
+
+/// Makes a directory that only we may enter.
+fn make_private(path: &Path) -> Result<(), WorkspaceError> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(system("make the directory", path))
+}
+
+/// What was saved of a workspace before its removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The tree of all that a tree can hold.
+    pub tree: Oid,
+    /// What could not be saved faithfully, and why.
+    pub findings: Vec<Finding>,
+}
+
+/// Saves what is in `dir`, untracked files included, as a tree; ignored files are left out.
+///
+/// No finding makes it fail: what a tree cannot hold is listed. The tree has no ref yet.
+pub fn salvage(repo: &Repository, base_tree: &Oid, dir: &Path) -> Result<Salvaged, CaptureError> {
+    let generous = Limits {
+        depth: 1024,
+        count: 2_000_000,
+        file_bytes: 1 << 30,
+        total_bytes: 64 << 30,
+        new_bytes: 2 << 30,
+        ..Limits::default()
+    };
+    let captured = capture::capture(repo, base_tree, dir, &generous, capture::Mode::Record)?;
+    Ok(Salvaged {
+        tree: captured.tree,
+        findings: captured.findings,
+    })
+}

@@ -1,0 +1,183 @@
+//! Landing moves a clean checkout forward and nothing else.
+
+use std::os::unix::fs::symlink;
+
+use provost_core::object::Oid;
+use provost_host::git::land::{LandError, checkout_fast_forward, worktree_status_clean};
+use provost_host::git::{Expected, GitError, Repository};
+
+use crate::scratch::{Scratch, chmod, git, put};
+
+/// A repository on the first of two commits.
+fn two() -> (Scratch, Repository, Oid, Oid) {
+    let scratch = Scratch::new();
+    scratch.file("a", "a\n");
+    scratch.file("gone", "gone\n");
+    scratch.file("dir/file", "x\n");
+    scratch.file(".gitignore", "ignored\n.provost/\n");
+    let from = scratch.commit();
+    scratch.file("a", "changed\n");
+    scratch.file("new/deep/file", "new\n");
+    std::fs::remove_file(scratch.root().join("gone")).unwrap();
+    std::fs::remove_dir_all(scratch.root().join("dir")).unwrap();
+    scratch.file("dir", "a file now\n");
+    scratch.file("ignored", "not ignored any more\n");
+    scratch.git(&["add", "-f", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "two"]);
+    let to: Oid = scratch.git(&["rev-parse", "HEAD"]).try_into().unwrap();
+    scratch.git(&["reset", "-q", "--hard", from.as_str()]);
+    let repo = scratch.open();
+    (scratch, repo, from, to)
+}
+
+#[test]
+fn a_clean_checkout_moves_forward_and_again() {
+    let (scratch, repo, from, to) = two();
+    scratch.file("untracked", "stays\n");
+    scratch.file(".provost/registry.db", "stays\n");
+    let marker = scratch.outer().join("ran");
+    let hook = format!("#!/bin/sh\ntouch {}\n", marker.display());
+    for name in [
+        "post-checkout",
+        "reference-transaction",
+        "post-index-change",
+    ] {
+        put(&scratch.root(), &format!(".git/hooks/{name}"), &hook);
+        chmod(&scratch.root().join(".git/hooks").join(name), 0o755);
+    }
+    worktree_status_clean(&repo, &scratch.root()).unwrap();
+    for _ in 0..2 {
+        checkout_fast_forward(&repo, &scratch.root().join("."), &from, &to).unwrap();
+        assert!(!marker.exists());
+    }
+    std::fs::remove_dir_all(scratch.root().join(".git/hooks")).unwrap();
+    assert_eq!(scratch.git(&["rev-parse", "main"]), to.as_str());
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "?? untracked");
+    assert!(!scratch.root().join("gone").exists());
+}
+
+#[test]
+fn a_linked_and_a_detached_checkout_move_too() {
+    let (scratch, repo, from, to) = two();
+    scratch.git(&[
+        "worktree",
+        "add",
+        "-q",
+        "--detach",
+        "../linked",
+        from.as_str(),
+    ]);
+    let linked = scratch.outer().join("linked");
+    checkout_fast_forward(&repo, &linked, &from, &to).unwrap();
+    assert_eq!(git(&linked, &["rev-parse", "HEAD"]), to.as_str());
+    assert_eq!(git(&linked, &["status", "--porcelain"]), "");
+    assert_eq!(scratch.git(&["rev-parse", "main"]), from.as_str());
+}
+
+#[test]
+fn an_interrupted_landing_is_finished() {
+    let (scratch, repo, from, to) = two();
+    repo.land_ref("refs/heads/main", &to, &Expected::Is(from.clone()))
+        .unwrap();
+    checkout_fast_forward(&repo, &scratch.root(), &from, &to).unwrap();
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+}
+
+/// Makes something that landing must refuse.
+type Obstacle = fn(&Scratch);
+
+/// Things that stand in the way of landing, and what the refusal is called.
+const OBSTACLES: [(&str, Obstacle); 11] = [
+    ("Dirty", |scratch| scratch.file("a", "mine\n")),
+    ("Dirty", |scratch| {
+        std::fs::remove_file(scratch.root().join("a")).unwrap();
+    }),
+    ("Dirty", |scratch| chmod(&scratch.root().join("a"), 0o755)),
+    ("Dirty", |scratch| {
+        scratch.file("b", "b\n");
+        scratch.git(&["add", "b"]);
+    }),
+    ("InTheWay", |scratch| {
+        scratch.file("new/deep/file", "mine\n");
+    }),
+    ("InTheWay", |scratch| scratch.file("new", "mine\n")),
+    ("InTheWay", |scratch| {
+        symlink("dir", scratch.root().join("new")).unwrap();
+    }),
+    ("InTheWay", |scratch| scratch.file("ignored", "mine\n")),
+    ("InTheWay", |scratch| scratch.file("dir/mine", "mine\n")),
+    ("Hidden", |scratch| {
+        scratch.git(&["update-index", "--assume-unchanged", "a"]);
+        scratch.file("a", "mine\n");
+    }),
+    ("Busy", |scratch| scratch.file(".git/MERGE_HEAD", "x")),
+];
+
+#[test]
+fn what_would_be_lost_is_refused_and_left_alone() {
+    for (number, (want, obstacle)) in OBSTACLES.into_iter().enumerate() {
+        let (scratch, repo, from, to) = two();
+        obstacle(&scratch);
+        let state = || scratch.git(&["status", "--porcelain", "--ignored", "-uall"]);
+        let before = state();
+        let error = checkout_fast_forward(&repo, &scratch.root(), &from, &to).unwrap_err();
+        assert!(format!("{error:?}").starts_with(want), "{number}: {error}");
+        assert_eq!(
+            scratch.git(&["rev-parse", "main"]),
+            from.as_str(),
+            "{number}"
+        );
+        assert_eq!(state(), before, "{number}");
+    }
+}
+
+#[test]
+fn filters_are_neither_run_nor_skipped() {
+    let (scratch, repo, from, to) = two();
+    let marker = scratch.outer().join("ran");
+    let command = format!("touch {}; cat", marker.display());
+    for setting in ["filter.evil.smudge", "filter.evil.clean", "core.fsmonitor"] {
+        scratch.git(&["config", setting, &command]);
+    }
+    scratch.file(".git/info/attributes", "* filter=evil\n");
+    // Not even attributes outside the tree make us run it.
+    checkout_fast_forward(&repo, &scratch.root(), &from, &to).unwrap();
+    assert!(!marker.exists());
+
+    let (scratch, repo, from, to) = two();
+    scratch.file(".gitattributes", "a filter=evil\n");
+    let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+    assert!(
+        matches!(refused, Err(LandError::Filtered { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn only_forward_and_only_from_where_it_is() {
+    let (scratch, repo, from, to) = two();
+    let back = checkout_fast_forward(&repo, &scratch.root(), &to, &from);
+    assert!(
+        matches!(back, Err(LandError::NotForward { .. })),
+        "{back:?}"
+    );
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "moved"]);
+    let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+    assert!(
+        matches!(moved, Err(LandError::Elsewhere { .. })),
+        "{moved:?}"
+    );
+    let other = Scratch::new();
+    let foreign = checkout_fast_forward(&repo, &other.root(), &from, &to);
+    assert!(
+        matches!(foreign, Err(LandError::NotACheckout { .. })),
+        "{foreign:?}"
+    );
+    for name in ["refs/provost/x", "refs/tags/x", "HEAD", "refs/heads/../x"] {
+        let refused = repo.land_ref(name, &to, &Expected::Any);
+        assert!(
+            matches!(refused, Err(GitError::RefRefused { .. })),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Shows, with real git and real directories, what the git edge, capture and workspaces promise.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+mod capture;
+mod hostile;
+mod ignored;
+mod land;
+mod objects;
+mod origin;
+mod property;
+mod scratch;
+mod workspace;

@@ -1,0 +1,339 @@
+//! Objects and refs are read with suspicion and written durably.
+
+use std::io::Write as _;
+
+use provost_core::object::{Kind, ObjectFormat, Oid};
+use provost_core::pack;
+use provost_host::git::{Expected, GitError, Merged, Person, Repository};
+use provost_host::workspace;
+
+use crate::scratch::{Scratch, chmod, git};
+
+fn base() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.file("a", "1\n2\n3\n4\n5\n");
+    scratch.file("d/b", "b\n");
+    scratch.commit();
+    scratch
+}
+
+/// Files `bytes` as the loose object `oid`, whatever their id is.
+fn forge(scratch: &Scratch, oid: &Oid, kind: Kind, bytes: &[u8]) {
+    let mut deflater = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    write!(deflater, "{} {}\0", kind.word(), bytes.len()).unwrap();
+    deflater.write_all(bytes).unwrap();
+    let (head, tail) = oid.as_str().split_at(2);
+    let path = scratch.root().join(".git/objects").join(head).join(tail);
+    if path.exists() {
+        chmod(&path, 0o644);
+    }
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, deflater.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn a_repository_is_found_from_every_place_in_it() {
+    let scratch = base();
+    let root = scratch.root().canonicalize().unwrap();
+    let outer = scratch.outer().canonicalize().unwrap();
+    git(&root, &["worktree", "add", "-q", "../linked", "-b", "side"]);
+    git(&root, &["clone", "-q", "--bare", ".", "../bare.git"]);
+    let open = |path: &std::path::Path| Repository::discover_with(path, &outer).unwrap();
+    let common = root.join(".git");
+
+    let repo = open(&root.join("d"));
+    assert_eq!((repo.checkout(), repo.top()), (Some(&*root), Some(&*root)));
+    assert_eq!((repo.git_dir(), repo.common_dir()), (&*common, &*common));
+    let repo = open(&outer.join("linked/d"));
+    assert_eq!(
+        (repo.checkout(), repo.top()),
+        (Some(&*outer.join("linked")), Some(&*root))
+    );
+    assert_eq!(repo.git_dir(), common.join("worktrees/linked"));
+    assert_eq!(repo.objects(), common.join("objects"));
+    assert_eq!(
+        repo.head_branch().unwrap().as_deref(),
+        Some("refs/heads/side")
+    );
+    assert_eq!(repo.checkouts().unwrap().len(), 2);
+    let repo = open(&outer.join("bare.git/refs"));
+    assert_eq!((repo.checkout(), repo.top()), (None, None));
+    assert!(repo.resolve("HEAD").is_ok());
+    assert_eq!(repo.checkouts().unwrap(), []);
+    assert!(matches!(
+        Repository::discover_with(&outer, &outer),
+        Err(GitError::NotARepository { .. })
+    ));
+}
+
+#[test]
+fn only_a_commit_is_resolved() {
+    let scratch = base();
+    let repo = scratch.open();
+    scratch.git(&["tag", "-a", "-m", "t", "v1"]);
+    let head: Oid = scratch.git(&["rev-parse", "HEAD"]).try_into().unwrap();
+    for rev in [
+        "HEAD",
+        "main",
+        "v1",
+        head.as_str(),
+        head.short(),
+        "HEAD^{tree}^{commit}",
+    ] {
+        let want = !rev.contains("tree");
+        assert_eq!(repo.resolve(rev).ok(), want.then(|| head.clone()), "{rev}");
+    }
+    for rev in [
+        "",
+        "-",
+        "--all",
+        "nothing",
+        "HEAD:a",
+        "HEAD\n",
+        "0123456789",
+    ] {
+        assert!(
+            matches!(repo.resolve(rev), Err(GitError::NoCommit { .. })),
+            "{rev}"
+        );
+    }
+}
+
+#[test]
+fn replacements_and_grafts_do_not_count() {
+    let scratch = base();
+    let repo = scratch.open();
+    let first = repo.resolve("HEAD").unwrap();
+    scratch.file("second", "x");
+    let second = scratch.commit();
+    let tree = repo.commit_tree(&second).unwrap();
+    let evil = scratch.git(&["commit-tree", "-m", "evil", "HEAD~1^{tree}"]);
+    scratch.git(&["replace", second.as_str(), &evil]);
+    assert_eq!(repo.commit_tree(&second).unwrap(), tree);
+    assert_eq!(repo.resolve("HEAD~1").unwrap(), first);
+    scratch.git(&["replace", "-d", second.as_str()]);
+    scratch.file(".git/info/grafts", format!("{second}\n"));
+    assert_eq!(repo.resolve("HEAD~1").unwrap(), first);
+    assert!(repo.follows(&second, &first).unwrap());
+}
+
+#[test]
+fn forged_objects_are_refused() {
+    let scratch = base();
+    let repo = scratch.open();
+    let head = repo.resolve("HEAD").unwrap();
+    let tree = repo.commit_tree(&head).unwrap();
+    let inner: Oid = scratch.git(&["rev-parse", "HEAD:d"]).try_into().unwrap();
+    let blob: Oid = scratch.git(&["rev-parse", "HEAD:a"]).try_into().unwrap();
+
+    forge(&scratch, &blob, Kind::Blob, b"forged");
+    assert!(matches!(repo.blob(&blob), Err(GitError::Forged { .. })));
+    let made = workspace::create(&repo, &tree, &scratch.cache().join("w"), None);
+    assert!(made.is_err());
+    forge(&scratch, &inner, Kind::Tree, b"");
+    let read = repo.read_tree(&tree);
+    assert!(matches!(read, Err(GitError::Forged { .. })), "{read:?}");
+    forge(
+        &scratch,
+        &head,
+        Kind::Commit,
+        format!("tree {inner}\n\n").as_bytes(),
+    );
+    assert!(repo.commit_tree(&head).is_err());
+    assert!(repo.resolve("HEAD").is_err());
+    let missing = ObjectFormat::Sha1
+        .oid(Kind::Blob, b"nobody has this")
+        .unwrap();
+    assert!(matches!(repo.blob(&missing), Err(GitError::Missing { .. })));
+    assert!(matches!(repo.blob(&tree), Err(GitError::WrongKind { .. })));
+}
+
+#[test]
+fn a_tree_that_would_write_into_git_directories_is_refused() {
+    let scratch = base();
+    let repo = scratch.open();
+    let blob = repo.write(Kind::Blob, b"[core]\n").unwrap();
+    for name in [".git", ".GIT", "..", "a/b"] {
+        let mut bytes = format!("100644 {name}\0").into_bytes();
+        bytes.extend_from_slice(&blob.to_bytes());
+        let oid = ObjectFormat::Sha1.oid(Kind::Tree, &bytes).unwrap();
+        forge(&scratch, &oid, Kind::Tree, &bytes);
+        let made = workspace::create(&repo, &oid, &scratch.cache().join("w"), None);
+        assert!(made.is_err(), "{name}");
+        workspace::remove(&scratch.cache(), &scratch.cache().join("w")).unwrap();
+    }
+}
+
+#[test]
+fn packs_of_any_size_arrive() {
+    for format in ["sha1", "sha256"] {
+        let scratch = Scratch::with(&["--object-format", format]);
+        let repo = scratch.open();
+        for count in [0, 1, 99, 100, 2000] {
+            let mut writer = pack::Writer::new(repo.format());
+            let mut oids = Vec::new();
+            for number in 0..count {
+                let bytes = format!("{count} {number} {}", "x".repeat(number));
+                oids.push(writer.add(Kind::Blob, bytes.as_bytes()).unwrap());
+            }
+            repo.write_pack(writer.finish()).unwrap();
+            let mut arrived = 0;
+            let read = repo.batch().unwrap().each(&oids, |_, kind, _| {
+                arrived += usize::from(kind == Kind::Blob);
+                Ok::<(), GitError>(())
+            });
+            read.unwrap();
+            assert_eq!(arrived, count);
+        }
+        scratch.git(&["fsck", "--strict"]);
+    }
+}
+
+#[test]
+fn a_commit_is_a_function_of_its_arguments() {
+    let scratch = base();
+    let repo = scratch.open();
+    let head = repo.resolve("HEAD").unwrap();
+    let tree = repo.commit_tree(&head).unwrap();
+    let person = Person {
+        name: "A B".to_owned(),
+        mail: "a@b".to_owned(),
+        time: 1_700_000_000,
+    };
+    let make = || {
+        repo.commit(
+            &tree,
+            std::slice::from_ref(&head),
+            "words\n\n",
+            &person,
+            &person,
+        )
+    };
+    let commit = make().unwrap();
+    assert_eq!(make().unwrap(), commit);
+    assert_eq!(repo.commit_tree(&commit).unwrap(), tree);
+    assert_eq!(
+        scratch.git(&["log", "-1", "--format=%an|%ae|%at|%s", commit.as_str()]),
+        "A B|a@b|1700000000|words"
+    );
+    scratch.git(&["fsck", "--strict", commit.as_str()]);
+    for name in ["", "a<b", "a\nb"] {
+        let bad = Person {
+            name: name.to_owned(),
+            ..person.clone()
+        };
+        assert!(
+            repo.commit(&tree, &[], "x", &bad, &person).is_err(),
+            "{name:?}"
+        );
+    }
+    assert!(repo.commit(&head, &[], "x", &person, &person).is_err());
+}
+
+#[test]
+fn refs_move_by_compare_and_swap_and_only_ours() {
+    let scratch = base();
+    let repo = scratch.open();
+    let one = repo.resolve("HEAD").unwrap();
+    let two = scratch.commit();
+    let two = if two == one {
+        scratch.git(&["rev-parse", "HEAD"]).try_into().unwrap()
+    } else {
+        two
+    };
+    let name = "refs/provost/run/1";
+    repo.pin(name, &one, &Expected::Absent).unwrap();
+    let again = repo.pin(name, &two, &Expected::Absent);
+    assert!(matches!(again, Err(GitError::RefMoved { .. })), "{again:?}");
+    repo.pin(name, &two, &Expected::Is(one.clone())).unwrap();
+    let late = repo.pin(name, &one, &Expected::Is(one.clone()));
+    assert!(matches!(late, Err(GitError::RefMoved { .. })), "{late:?}");
+    repo.pin("refs/heads/provost/x", &one, &Expected::Any)
+        .unwrap();
+    assert_eq!(
+        repo.refs("refs/provost/").unwrap(),
+        [(name.to_owned(), two.clone())].into()
+    );
+    assert!(repo.delete_ref(name, &one).is_err());
+    repo.delete_ref(name, &two).unwrap();
+    assert_eq!(repo.ref_value(name).unwrap(), None);
+    for name in [
+        "refs/heads/main",
+        "HEAD",
+        "refs/provost",
+        "refs/provost/",
+        "refs/provost/../heads/main",
+        "refs/provost/a..b",
+        "refs/provost/-x",
+        "refs/provost/a b",
+        "refs/provost/.a",
+        "refs/provost/a.lock",
+        "refs/heads/provostx",
+    ] {
+        let refused = repo.pin(name, &one, &Expected::Any);
+        assert!(
+            matches!(refused, Err(GitError::RefRefused { .. })),
+            "{name}"
+        );
+    }
+    // A symbolic ref of ours is replaced, not followed.
+    scratch.git(&["symbolic-ref", "refs/provost/sym", "refs/heads/main"]);
+    let main = repo.ref_value("refs/heads/main").unwrap();
+    repo.pin("refs/provost/sym", &one, &Expected::Any).unwrap();
+    assert_eq!(repo.ref_value("refs/heads/main").unwrap(), main);
+}
+
+#[test]
+fn trees_merge_or_conflict() {
+    let scratch = base();
+    let repo = scratch.open();
+    let tree = |repo: &Repository| repo.commit_tree(&repo.resolve("HEAD").unwrap()).unwrap();
+    let base = tree(&repo);
+    scratch.file("a", "1\n2\n3\n4\nfive\n");
+    scratch.commit();
+    let ours = tree(&repo);
+    scratch.git(&["reset", "-q", "--hard", "HEAD^"]);
+    scratch.file("a", "one\n2\n3\n4\n5\n");
+    scratch.file("new", "n");
+    scratch.commit();
+    let theirs = tree(&repo);
+    let Merged::Clean(merged) = repo.merge_tree(&base, &ours, &theirs).unwrap() else {
+        panic!("no clean merge");
+    };
+    let files = repo.read_tree(&merged).unwrap();
+    let bytes = repo
+        .blob(&files[&provost_core::path::RawPath::new("a")].oid)
+        .unwrap();
+    assert_eq!(bytes, b"one\n2\n3\n4\nfive\n");
+    scratch.file("a", "1\n2\n3\n4\nfünf\n");
+    scratch.commit();
+    let conflict = repo.merge_tree(&base, &ours, &tree(&repo)).unwrap();
+    assert_eq!(
+        conflict,
+        Merged::Conflict(vec![provost_core::path::RawPath::new("a")])
+    );
+}
+
+#[test]
+fn a_pack_between_two_trees_shows_the_way_without_the_repository() {
+    let scratch = base();
+    let repo = scratch.open();
+    let tree = |repo: &Repository| repo.commit_tree(&repo.resolve("HEAD").unwrap()).unwrap();
+    let before = tree(&repo);
+    scratch.file("d/new", "n");
+    scratch.file("d/b", "changed");
+    scratch.file("other/deep/file", "n");
+    scratch.commit();
+    let after = tree(&repo);
+    let bytes = repo.pack_between(&before, &after).unwrap();
+    let objects = pack::read(&bytes, repo.format()).unwrap();
+    let lookup = |oid: &Oid| objects.get(oid).map(|(_, bytes)| bytes.clone());
+    let changes = provost_core::tree::diff(&before, &after, lookup).unwrap();
+    assert_eq!(changes, repo.differences(&before, &after).unwrap());
+    assert_eq!(changes.len(), 3);
+    assert!(
+        changes
+            .iter()
+            .all(|one| objects.contains_key(&one.after.as_ref().unwrap().oid))
+    );
+}
