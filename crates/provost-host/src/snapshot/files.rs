@@ -1,0 +1,188 @@
+//! Reads the files of a git directory that steer git.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use provost_core::object;
+use provost_core::path::RawPath;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, SnapshotError};
+
+/// Files of a git directory that steer git.
+const FILES: &[&str] = &[
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "shallow",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+];
+
+/// Directories of such files.
+const DIRECTORIES: &[&str] = &["branches", "hooks", "info", "remotes"];
+
+/// The largest control file that is read whole.
+const LARGEST: u64 = 16 << 20;
+
+/// The most control files.
+const MOST: usize = 10_000;
+
+/// The deepest directory of control files.
+const DEEPEST: usize = 8;
+
+/// What stands at the place of a control file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Control {
+    /// A file.
+    File {
+        /// The digest of its content.
+        sha256: String,
+        /// Whether it may be executed.
+        executable: bool,
+    },
+    /// A directory, where a file would mean something else.
+    Directory,
+    /// A symbolic link, and where it leads.
+    Link {
+        /// As written in it.
+        target: RawPath,
+    },
+    /// Something else, or a file that is too large or cannot be read.
+    Unreadable,
+}
+
+/// The control files of a checkout, each under the name it has seen from the repository's top.
+pub(super) fn read(layout: &Layout) -> Result<BTreeMap<String, Control>, SnapshotError> {
+    let mut found = BTreeMap::new();
+    if let Some(control) = look(&layout.worktree().join(".git")) {
+        found.insert(".git".to_owned(), control);
+    }
+    let common = layout.common_dir();
+    read_directory(&common, ".git", &mut found)?;
+    if layout.is_linked() {
+        let own = layout.git_dir();
+        let name = own.strip_prefix(&common).unwrap_or(Path::new("worktree"));
+        let name = RawPath::new(name.as_os_str().as_bytes());
+        read_directory(&own, &format!(".git/{name}"), &mut found)?;
+    }
+    Ok(found)
+}
+
+type Found = BTreeMap<String, Control>;
+
+fn read_directory(root: &Path, label: &str, found: &mut Found) -> Result<(), SnapshotError> {
+    for name in FILES {
+        if let Some(control) = look_below(root, name) {
+            found.insert(format!("{label}/{name}"), control);
+        }
+    }
+    for name in DIRECTORIES {
+        walk(&root.join(name), &format!("{label}/{name}"), DEEPEST, found)?;
+    }
+    Ok(())
+}
+
+fn walk(path: &Path, label: &str, depth: usize, found: &mut Found) -> Result<(), SnapshotError> {
+    match look(path) {
+        None => return Ok(()),
+        Some(Control::Directory) if depth > 0 => {}
+        Some(other) => {
+            found.insert(label.to_owned(), other);
+            return Ok(());
+        }
+    }
+    let unreadable = |source| SnapshotError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = RawPath::new(entry.file_name().as_bytes());
+        // For servers that know no git: rewritten with the refs, which are compared themselves.
+        if label.ends_with("/info") && name.as_bytes() == b"refs" {
+            continue;
+        }
+        if found.len() >= MOST {
+            return Err(SnapshotError::TooMuch(path.to_owned()));
+        }
+        walk(&entry.path(), &format!("{label}/{name}"), depth - 1, found)?;
+    }
+    Ok(())
+}
+
+/// What stands at `name` below `root`, or at the first link on the way.
+fn look_below(root: &Path, name: &str) -> Option<Control> {
+    let mut path = root.to_owned();
+    let mut parts = name.split('/').peekable();
+    while let Some(part) = parts.next() {
+        path.push(part);
+        let control = look(&path)?;
+        if parts.peek().is_none() || control != Control::Directory {
+            return Some(control);
+        }
+    }
+    None
+}
+
+/// What stands at `path`; `None` if nothing does.
+fn look(path: &Path) -> Option<Control> {
+    let data = match path.symlink_metadata() {
+        Ok(data) => data,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(_) => return Some(Control::Unreadable),
+    };
+    if data.is_dir() {
+        return Some(Control::Directory);
+    }
+    if data.is_symlink() {
+        let target = fs::read_link(path).ok();
+        return Some(target.map_or(Control::Unreadable, |target| Control::Link {
+            target: RawPath::new(target.as_os_str().as_bytes()),
+        }));
+    }
+    match read_file(path, LARGEST) {
+        Ok(Some(bytes)) => Some(Control::File {
+            sha256: object::sha256(&bytes),
+            executable: data.permissions().mode() & 0o111 != 0,
+        }),
+        Ok(None) => None,
+        Err(_) => Some(Control::Unreadable),
+    }
+}
+
+/// The bytes of the regular file at `path`, not followed if it is a link; `None` if there is none.
+pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SnapshotError> {
+    let unreadable = |source| SnapshotError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    // A fifo must not make us wait for somebody to write.
+    let flags = OFlags::NOFOLLOW
+        .union(OFlags::NONBLOCK)
+        .bits()
+        .cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("is not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        return Err(SnapshotError::TooMuch(path.to_owned()));
+    }
+    Ok(Some(bytes))
+}
