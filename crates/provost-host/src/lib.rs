@@ -4,3 +4,18 @@
 //!
 //! - Nothing an agent wrote is believed or executed outside a box.
 //! - `unsafe` appears only in the box.
+
+pub mod boxes;
+pub mod bundle;
+pub mod capture;
+pub mod clock;
+pub mod git;
+pub mod ids;
+pub mod inspect;
+pub mod keys;
+pub mod machine;
+pub mod owner;
+pub mod snapshot;
+pub mod workspace;
+
+mod beneath;

@@ -1,0 +1,366 @@
+//! Keeps the key that seals runs, and the list of keys that are trusted.
+//!
+//! The directory is `$PROVOST_KEYS`, else `provost/keys` in `$XDG_CONFIG_HOME` or `~/.config`. It
+//! holds `signing.key` (the secret), `signing.pub` (its public line) and `trusted` (one public key
+//! a line; `#` begins a comment). A run that finds no key makes one.
+//!
+//! # Invariants
+//!
+//! - The secret is readable by its owner alone, from the moment it exists, and is never replaced.
+//! - Nobody but the owner can write in the directory, or the keys in it are not used.
+//! - The directory does not lie in the repository an agent works on.
+
+mod place;
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::bundle::key::{self, NamedKey, SigningKey};
+use rustix::fs::OFlags;
+
+/// The most bytes we read of a file of keys.
+const LARGEST: u64 = 1024 * 1024;
+
+const SECRET: &str = "signing.key";
+const PUBLIC: &str = "signing.pub";
+const TRUSTED: &str = "trusted";
+
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// Nothing says where keys are kept.
+    #[error("neither PROVOST_KEYS, XDG_CONFIG_HOME nor HOME names an absolute directory for keys")]
+    NoPlace,
+    /// An agent could reach the keys.
+    #[error(
+        "the key directory `{}` lies in the repository `{}`",
+        directory.display(),
+        repository.display()
+    )]
+    InsideRepository {
+        /// The keys.
+        directory: PathBuf,
+        /// The repository.
+        repository: PathBuf,
+    },
+    /// Others could read the secret, or say whom to trust.
+    #[error(
+        "`{}` has the mode {mode:03o}; others may get at it (chmod {wanted:03o} it)",
+        path.display()
+    )]
+    Loose {
+        /// What.
+        path: PathBuf,
+        /// How it is.
+        mode: u32,
+        /// How it should be.
+        wanted: u32,
+    },
+    /// Somebody else could read the secret, or say whom to trust.
+    #[error("`{}` belongs to the user {owner}, not to you", path.display())]
+    Foreign {
+        /// What.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// A link, fifo or directory in place of a file, or a file in place of the directory.
+    #[error("`{}` is not a regular {wanted}", path.display())]
+    NotRegular {
+        /// What.
+        path: PathBuf,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A line that is no key.
+    #[error("line {line} of `{}` is no key", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: key::KeyError,
+    },
+    /// There is a key already, and keys are never replaced.
+    #[error("there is a signing key already: `{}`", path.display())]
+    Exists {
+        /// The key.
+        path: PathBuf,
+    },
+    /// The name cannot be that of a key.
+    #[error("the key cannot be made")]
+    Name(#[source] key::KeyError),
+    /// No randomness is to be had.
+    #[error("the system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+    /// The machine refused a file.
+    #[error("`{}` cannot be read or written", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> KeysError + use<> {
+    let path = path.to_owned();
+    move |source| KeysError::Io {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// Whether a key had to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was there.
+    Found,
+    /// It was made just now.
+    Made,
+}
+
+/// The directory of keys.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    directory: PathBuf,
+}
+
+/// The signing key of this user, made if there is none.
+pub fn load_or_create() -> Result<(SigningKey, Origin), KeysError> {
+    Keys::find()?.load_or_create()
+}
+
+impl Keys {
+    /// The directory the environment names; it need not be there.
+    pub fn find() -> Result<Self, KeysError> {
+        place::directory(|name| std::env::var_os(name)).map(Self::at)
+    }
+
+    /// The keys in `directory`.
+    pub fn at(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Where the keys are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Refuses keys that lie in `repository`, where an agent's box could hold them.
+    pub fn outside(self, repository: &Path) -> Result<Self, KeysError> {
+        let inside = place::resolved(&self.directory).starts_with(place::resolved(repository));
+        if inside {
+            return Err(KeysError::InsideRepository {
+                directory: self.directory,
+                repository: repository.to_owned(),
+            });
+        }
+        Ok(self)
+    }
+
+    /// Refuses keys that lie in the repository around `start`, if there is one.
+    pub fn outside_repository_around(self, start: &Path) -> Result<Self, KeysError> {
+        match place::repository_around(start) {
+            Some(repository) => self.outside(repository),
+            None => Ok(self),
+        }
+    }
+
+    /// The signing key, if there is one.
+    pub fn load(&self) -> Result<Option<SigningKey>, KeysError> {
+        let path = self.directory.join(SECRET);
+        let Some(text) = self.read(SECRET, 0o600)? else {
+            return Ok(None);
+        };
+        let line = text.lines().next().unwrap_or_default();
+        let wrong = |source| KeysError::Line {
+            path,
+            line: 1,
+            source,
+        };
+        SigningKey::parse(line).map(Some).map_err(wrong)
+    }
+
+    /// The signing key, made if there is none.
+    pub fn load_or_create(&self) -> Result<(SigningKey, Origin), KeysError> {
+        if let Some(key) = self.load()? {
+            self.publish(&key)?;
+            return Ok((key, Origin::Found));
+        }
+        match self.create("") {
+            Ok(key) => Ok((key, Origin::Made)),
+            // Another process was faster; its key is as good as ours.
+            Err(KeysError::Exists { path }) => match self.load()? {
+                Some(key) => Ok((key, Origin::Found)),
+                None => Err(KeysError::Exists { path }),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a signing key called `name`. A key that is there is never replaced.
+    pub fn create(&self, name: &str) -> Result<SigningKey, KeysError> {
+        place::make(&self.directory)?;
+        let path = self.directory.join(SECRET);
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(KeysError::Random)?;
+        let key = SigningKey::from_seed(&seed, name).map_err(KeysError::Name)?;
+        match self.place(SECRET, &(key.secret_line() + "\n"), 0o600) {
+            Err(KeysError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(KeysError::Exists { path });
+            }
+            placed => placed?,
+        }
+        self.publish(&key)?;
+        Ok(key)
+    }
+
+    /// Keeps the public line of `key` beside it, so that nobody needs the secret to verify.
+    fn publish(&self, key: &SigningKey) -> Result<(), KeysError> {
+        if self.own()?.is_some_and(|own| own.key == key.public()) {
+            return Ok(());
+        }
+        self.replace(PUBLIC, &format!("{}\n", key.named()))
+    }
+
+    /// The public key that checks what is signed here, if there is one.
+    pub fn own(&self) -> Result<Option<NamedKey>, KeysError> {
+        Ok(self.list(PUBLIC)?.into_iter().next())
+    }
+
+    /// Every key that is trusted: our own, and those on the list.
+    pub fn trusted(&self) -> Result<Vec<NamedKey>, KeysError> {
+        let mut keys = self.list(PUBLIC)?;
+        for key in self.list(TRUSTED)? {
+            if !keys.iter().any(|known| known.key == key.key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Puts `key` on the list of trusted keys; says whether it was not there before.
+    pub fn trust(&self, key: &NamedKey) -> Result<bool, KeysError> {
+        place::make(&self.directory)?;
+        if self.trusted()?.iter().any(|known| known.key == key.key) {
+            return Ok(false);
+        }
+        let mut text = self.read(TRUSTED, 0o644)?.unwrap_or_default();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text += &format!("{key}\n");
+        self.replace(TRUSTED, &text)?;
+        Ok(true)
+    }
+
+    fn list(&self, name: &str) -> Result<Vec<NamedKey>, KeysError> {
+        let Some(text) = self.read(name, 0o644)? else {
+            return Ok(Vec::new());
+        };
+        let mut keys = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_end();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |source| KeysError::Line {
+                path: self.directory.join(name),
+                line: index + 1,
+                source,
+            };
+            keys.push(NamedKey::parse(line).map_err(wrong)?);
+        }
+        Ok(keys)
+    }
+
+    /// The text of the file `name`, if it is there and nobody else can write it; with the mode
+    /// 600, nor read it.
+    fn read(&self, name: &str, wanted: u32) -> Result<Option<String>, KeysError> {
+        if !place::check(&self.directory)? {
+            return Ok(None);
+        }
+        let path = self.directory.join(name);
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::options()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&path);
+        let file = match file {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(KeysError::NotRegular {
+                    path,
+                    wanted: "file",
+                });
+            }
+            Err(error) => return Err(io_error(&path)(error)),
+        };
+        let wrong = io_error(&path);
+        place::judge(&path, &file.metadata().map_err(&wrong)?, wanted)?;
+        let mut text = String::new();
+        file.take(LARGEST)
+            .read_to_string(&mut text)
+            .map_err(&wrong)?;
+        Ok(Some(text))
+    }
+
+    /// Writes a file that was not there before: whole or not at all.
+    fn place(&self, name: &str, text: &str, mode: u32) -> Result<(), KeysError> {
+        let draft = self.draft(name, text, mode)?;
+        // A link fails if the name is taken, which a rename does not.
+        let linked = fs::hard_link(&draft, self.directory.join(name));
+        let removed = fs::remove_file(&draft);
+        linked
+            .and(removed)
+            .map_err(io_error(&self.directory.join(name)))?;
+        self.sync()
+    }
+
+    /// Writes a file of public keys, in place of what was there.
+    fn replace(&self, name: &str, text: &str) -> Result<(), KeysError> {
+        let draft = self.draft(name, text, 0o644)?;
+        let path = self.directory.join(name);
+        fs::rename(&draft, &path).map_err(io_error(&path))?;
+        self.sync()
+    }
+
+    /// Writes `text` to a file beside `name` that nobody else uses.
+    fn draft(&self, name: &str, text: &str, mode: u32) -> Result<PathBuf, KeysError> {
+        let mut tag = [0; 8];
+        getrandom::fill(&mut tag).map_err(KeysError::Random)?;
+        let tag = u64::from_le_bytes(tag);
+        let path = self.directory.join(format!(".{name}.{tag:016x}"));
+        let wrong = io_error(&path);
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&path)
+            .map_err(&wrong)?;
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_all());
+        if let Err(error) = written {
+            // Half a secret is of no use to anybody; that it cannot be removed changes nothing.
+            let _ = fs::remove_file(&path);
+            return Err(wrong(error));
+        }
+        Ok(path)
+    }
+
+    fn sync(&self) -> Result<(), KeysError> {
+        let wrong = io_error(&self.directory);
+        File::open(&self.directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Does the steps of one run on this machine: the engine's [`Host`].
+//!
+//! # Invariants
+//!
+//! - Every box's init is written down before its payload starts, so that after a crash the next
+//!   driver can see it buried before it touches the workspace.
+//! - Nothing is removed before a ref keeps what is in it.
+
+mod accept;
+mod profile;
+mod proof;
+mod target;
+mod watched;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use provost_core::code::Code;
+use provost_core::object::Oid;
+use provost_core::run::State;
+use provost_core::run::fact::{
+    AgentRun, BoxTest, Capture, Published, ResultFile, Salvage, Side, TestRun,
+};
+use provost_engine::ports::{Host, PortError, Watch};
+
+use crate::boxes::{self, Birth, Launcher, Stdin};
+use crate::capture::{self, Limits, Mode};
+use crate::clock;
+use crate::git::{Expected, Person, Repository};
+use crate::workspace::{self, PrivateGit};
+pub use profile::user_toolchain;
+
+use profile::Places;
+
+/// The largest structured result an agent may leave, in bytes.
+const RESULT_LIMIT: u64 = 256 * 1024;
+
+/// How many changed paths one run may have: as many as a record can hold and a person can read.
+const MOST_CHANGES: usize = 20_000;
+
+/// How long a box that was left by a crash may take to die.
+const BURIAL: Duration = Duration::from_secs(30);
+
+/// One run's hands.
+#[derive(Debug)]
+pub struct Machine {
+    repo: Repository,
+    places: Places,
+    bundle: PathBuf,
+    launcher: Launcher,
+}
+
+impl Machine {
+    /// The hands of the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
+    pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
+        Self {
+            places: Places::new(cache, run_id),
+            repo,
+            bundle: bundle.to_owned(),
+            launcher: Launcher::own(),
+        }
+    }
+
+    /// Ends the box that an earlier driver may have left at work in `directory`.
+    fn bury(directory: &Path) -> Result<(), PortError> {
+        let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
+            return Ok(());
+        };
+        boxes::bury(birth, BURIAL).map_err(|error| PortError::of(error.code(), error))?;
+        Ok(())
+    }
+
+    /// Removes one of our directories, with whatever box was at work there.
+    fn remove(&self, directory: &Path) -> Result<(), PortError> {
+        Self::bury(directory)?;
+        workspace::remove(&self.places.cache, directory)
+            .map_err(|e| PortError::of(Code::HostFailed, e))
+    }
+
+    /// A commit of `tree` on the base that depends on nothing but the ledger.
+    fn commit_on_base(&self, state: &State, tree: &Oid, message: &str) -> Result<Oid, PortError> {
+        self.commit_on(state, tree, &state.opened.base_commit, message)
+    }
+
+    /// A commit of `tree` on `parent` that depends on nothing but the ledger.
+    fn commit_on(
+        &self,
+        state: &State,
+        tree: &Oid,
+        parent: &Oid,
+        message: &str,
+    ) -> Result<Oid, PortError> {
+        let person = Person {
+            name: "Provost".to_owned(),
+            mail: "provost@localhost".to_owned(),
+            time: clock::parse(&state.began).map_or(0, |millis| millis / 1000),
+        };
+        let parents = [parent.clone()];
+        self.repo
+            .commit(tree, &parents, message, &person, &person)
+            .map_err(git)
+    }
+
+    fn keep(&self, name: &str, commit: &Oid) -> Result<(), PortError> {
+        self.repo.pin(name, commit, &Expected::Any).map_err(git)
+    }
+}
+
+/// The failure of a port that a failure of git stands for.
+fn git(error: crate::git::GitError) -> PortError {
+    PortError::of(Code::GitFailed, error)
+}
+
+/// The failure of a port that a failure of capture stands for.
+fn uncaptured(error: capture::CaptureError) -> PortError {
+    PortError::of(Code::HostFailed, error)
+}
+
+/// The failure of a port that a refusal of the system stands for.
+fn host(doing: &'static str) -> impl Fn(io::Error) -> PortError {
+    move |error| PortError::new(Code::HostFailed, format!("cannot {doing}: {error}"))
+}
+
+const BIRTH: &str = "box.json";
+
+/// Writes down who the init of a box is; whole or not at all, so what is there can be believed.
+fn write_birth(directory: &Path, birth: &Birth) -> io::Result<()> {
+    let beside = directory.join("box.json.new");
+    let file = fs::File::create(&beside)?;
+    serde_json::to_writer(&file, birth)?;
+    file.sync_all()?;
+    fs::rename(beside, directory.join(BIRTH))
+}
+
+fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
+    match fs::read(directory.join(BIRTH)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Host for Machine {
+    fn workspace(&mut self, state: &State) -> Result<String, PortError> {
+        let directory = self.places.attempt(state.attempt);
+        self.remove(&directory)?;
+        fs::create_dir_all(&self.places.home).map_err(host("make the home directory"))?;
+        if let Some(parent) = directory.parent() {
+            fs::create_dir_all(parent).map_err(host("make the cache directory"))?;
+        }
+        let private = PrivateGit {
+            commit: state.opened.base_commit.clone(),
+            objects: profile::OBJECTS.into(),
+        };
+        workspace::create(
+            &self.repo,
+            &state.opened.base_tree,
+            &directory,
+            Some(&private),
+        )
+        .map_err(|error| PortError::of(Code::HostFailed, error))?;
+        fs::create_dir(directory.join("out")).map_err(host("make the result directory"))?;
+        Ok(directory.display().to_string())
+    }
+
+    fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError> {
+        let profile = self.agent_profile(state)?;
+        proof::selftest(&self.launcher, &profile)
+    }
+
+    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
+        let directory = self.places.attempt(state.attempt);
+        let profile = self.agent_profile(state)?;
+        let contract = serde_json::to_vec(&state.opened.contract)
+            .map_err(|error| PortError::of(Code::Bug, error))?;
+        let name = |stream: &str| {
+            format!(
+                "agent/{}/{stream}.{}.log",
+                state.names.task_id, state.attempt
+            )
+        };
+        let run = watched::Watched {
+            launcher: &self.launcher,
+            profile: &profile,
+            directory: &directory,
+            bundle: &self.bundle,
+            what: "agent",
+            stdout: name("stdout"),
+            stderr: name("stderr"),
+        };
+        let ended = run.follow(state.opened.agent.clone(), Stdin::Bytes(contract), watch)?;
+        Ok(AgentRun {
+            ending: ended.ending,
+            wall_ms: ended.wall_ms,
+            stdout: ended.stdout,
+            stderr: ended.stderr,
+            result: read_result(&directory.join("out/result.json")),
+        })
+    }
+
+    fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
+        let directory = self.places.attempt(state.attempt);
+        Self::bury(&directory)?;
+        let (base, tree) = (&state.opened.base_tree, directory.join("tree"));
+        let captured = capture::capture(&self.repo, base, &tree, &Limits::default(), Mode::Record)
+            .map_err(uncaptured)?;
+        if captured.changes.len() + captured.findings.len() > MOST_CHANGES {
+            let reason = format!("more than {MOST_CHANGES} paths changed");
+            return Err(PortError::new(Code::DiffRefused, reason));
+        }
+        let run = &state.names.run_id;
+        let commit = self.commit_on_base(state, &captured.tree, &format!("Capture of {run}\n"))?;
+        let kept_by = format!("refs/provost/runs/{run}/{}", state.attempt);
+        self.keep(&kept_by, &commit)?;
+        Ok(Capture {
+            tree: captured.tree,
+            kept_by,
+            changes: captured.changes,
+            findings: captured.findings,
+            ignored: captured.ignored,
+        })
+    }
+
+    fn accept(
+        &mut self,
+        state: &State,
+        side: Side,
+        tree: &Oid,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        self.run_tests(state, side, tree, watch)
+    }
+
+    fn publish(&mut self, state: &State) -> Result<Published, PortError> {
+        let Some(captured) = &state.captured else {
+            return Err(PortError::new(
+                Code::Bug,
+                "there is no candidate to publish",
+            ));
+        };
+        let message = proof::commit_message(state, &captured.tree);
+        let commit = self.commit_on_base(state, &captured.tree, &message)?;
+        let branch = format!("refs/heads/provost/{}", state.names.run_id);
+        self.keep(&branch, &commit)?;
+        Ok(Published { commit, branch })
+    }
+
+    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
+        let directory = self.places.attempt(state.attempt);
+        Self::bury(&directory)?;
+        // Only a workspace that was finished can hold work, and a captured one is kept already.
+        let salvage = if state.workspace.is_some() && state.captured.is_none() {
+            self.salvage(state, &directory.join("tree"))?
+        } else {
+            None
+        };
+        // A lost attempt is followed by another one, which continues in the same home.
+        let gone = if state.lost {
+            &directory
+        } else {
+            &self.places.run
+        };
+        self.remove(gone)?;
+        Ok(salvage)
+    }
+
+    fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError> {
+        self.repo.patch(before, after).map_err(git)
+    }
+
+    fn objects(&mut self, state: &State, after: &Oid) -> Result<Vec<u8>, PortError> {
+        proof::objects(&self.repo, &state.opened, after)
+    }
+}
+
+impl Machine {
+    /// Keeps what is on disk and nowhere else.
+    fn salvage(&self, state: &State, tree: &Path) -> Result<Option<Salvage>, PortError> {
+        let run = &state.names.run_id;
+        let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
+        // An interrupted removal leaves half a tree; what was saved before it is the whole.
+        if let Some(commit) = self.repo.ref_value(&kept_by).map_err(git)? {
+            return Ok(Some(Salvage { kept_by, commit }));
+        }
+        if !tree.exists() {
+            return Ok(None);
+        }
+        let base = &state.opened.base_tree;
+        let saved = workspace::salvage(&self.repo, base, tree).map_err(uncaptured)?;
+        if saved.tree == *base {
+            return Ok(None);
+        }
+        let commit = self.commit_on_base(state, &saved.tree, &format!("Salvage of {run}\n"))?;
+        self.keep(&kept_by, &commit)?;
+        Ok(Some(Salvage { kept_by, commit }))
+    }
+}
+
+/// Reads what an agent left as its result, without trusting what stands there.
+fn read_result(path: &Path) -> ResultFile {
+    use rustix::fs::{FileType, Mode as Bits, OFlags};
+    use std::io::Read as _;
+    let unusable = |why: &str| ResultFile::Unusable(why.to_owned());
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Bits::empty()) {
+        Ok(descriptor) => fs::File::from(descriptor),
+        Err(rustix::io::Errno::NOENT) => return ResultFile::Absent,
+        Err(_) => return unusable("cannot be opened as a plain file"),
+    };
+    match rustix::fs::fstat(&file) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
+        _ => return unusable("is not a regular file"),
+    }
+    let mut bytes = Vec::new();
+    if file.take(RESULT_LIMIT + 1).read_to_end(&mut bytes).is_err() {
+        return unusable("cannot be read");
+    }
+    if bytes.len() as u64 > RESULT_LIMIT {
+        return unusable("is larger than 256 KiB");
+    }
+    String::from_utf8(bytes).map_or_else(|_| unusable("is not UTF-8"), ResultFile::Text)
+}

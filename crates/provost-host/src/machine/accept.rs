@@ -1,0 +1,208 @@
+//! Runs the acceptance commands on exactly one tree, in a fresh workspace made from git objects.
+//!
+//! The base is judged by the same commands once; the answer is kept, because the same commands on
+//! the same tree in the same box need not run twice. A candidate's answer is never taken from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::contract::{Contract, Test};
+use provost_core::object::{Oid, sha256};
+use provost_core::path::RawPath;
+use provost_core::run::State;
+use provost_core::run::fact::{CommandRun, Ending, Side, Stream, TestRun};
+use provost_engine::ports::{PortError, Watch};
+use serde_json::json;
+
+use super::watched::Watched;
+use super::{Machine, host, profile, uncaptured};
+use crate::boxes::{Profile, Stdin};
+use crate::capture::{self, Limits, Mode};
+use crate::workspace::{self, PrivateGit};
+
+impl Machine {
+    pub(super) fn run_tests(
+        &self,
+        state: &State,
+        side: Side,
+        tree: &Oid,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        let contract = profile::contract(state)?;
+        // Without the place of the workspace, which differs from run to run.
+        let shape = self.tree_profile(&contract, Path::new("/"));
+        let digest = shape
+            .digest()
+            .map_err(|error| PortError::of(error.code(), error))?;
+        let memory = Memory::of(&self.places.cache, tree, &digest, &contract);
+        if side == Side::Base
+            && let Some(run) = memory.recall(&self.bundle)
+        {
+            return Ok(run);
+        }
+        let directory = self.places.run.join("tests");
+        self.remove(&directory)?;
+        let run = self.test_in(&directory, state, (side, tree, &digest), watch)?;
+        self.remove(&directory)?;
+        if side == Side::Base {
+            // Only a saving of time: a memory that cannot be written is no reason to stop.
+            let _ = memory.keep(&run, &self.bundle);
+        }
+        Ok(run)
+    }
+
+    fn test_in(
+        &self,
+        directory: &Path,
+        state: &State,
+        (side, tree, digest): (Side, &Oid, &str),
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let private = PrivateGit {
+            commit: state.opened.base_commit.clone(),
+            objects: profile::OBJECTS.into(),
+        };
+        let made = workspace::create(&self.repo, tree, directory, Some(&private))
+            .map_err(|error| PortError::of(Code::HostFailed, error))?;
+        let contract = profile::contract(state)?;
+        let profile = self.tree_profile(&contract, &made.tree);
+        let mut commands = Vec::new();
+        for (number, test) in contract.tests.iter().enumerate() {
+            let ran = self.run_test(directory, &profile, ((side, tree), number, test), watch)?;
+            let stopped = matches!(ran.ending, Ending::Cancelled | Ending::LeaseLost);
+            commands.push(ran);
+            if stopped {
+                break;
+            }
+        }
+        Ok(TestRun {
+            side,
+            tree: tree.clone(),
+            cached: false,
+            profile: digest.to_owned(),
+            commands,
+            altered: self.altered(tree, &made.tree)?,
+        })
+    }
+
+    fn run_test(
+        &self,
+        directory: &Path,
+        profile: &Profile,
+        (of, number, test): ((Side, &Oid), usize, &Test),
+        watch: &mut dyn Watch,
+    ) -> Result<CommandRun, PortError> {
+        let run = Watched {
+            launcher: &self.launcher,
+            profile,
+            directory,
+            bundle: &self.bundle,
+            what: &test.name,
+            stdout: log(of, number, "stdout"),
+            stderr: log(of, number, "stderr"),
+        };
+        let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
+        Ok(CommandRun {
+            name: test.name.clone(),
+            argv: test.argv.clone(),
+            ending: ended.ending,
+            wall_ms: ended.wall_ms,
+            stdout: ended.stdout,
+            stderr: ended.stderr,
+        })
+    }
+
+    /// Paths of `tree` that are not what they were; new files beside them are build output.
+    fn altered(&self, tree: &Oid, directory: &Path) -> Result<Vec<RawPath>, PortError> {
+        let limits = Limits::default();
+        let after = capture::capture(&self.repo, tree, directory, &limits, Mode::Compare)
+            .map_err(uncaptured)?;
+        let was_there = after
+            .changes
+            .into_iter()
+            .filter(|change| change.before.is_some());
+        Ok(was_there.map(|change| change.path).collect())
+    }
+}
+
+/// The file of the bundle that keeps a stream of an acceptance command.
+///
+/// What is tested after the seal has a place of its own: sealed files are never written again.
+fn log((side, tree): (Side, &Oid), number: usize, stream: &str) -> String {
+    let number = number + 1;
+    match side {
+        Side::Base => format!("ci/base/{number}.{stream}.log"),
+        Side::Candidate => format!("ci/candidate/{number}.{stream}.log"),
+        Side::Merged => format!("after/{}/{number}.{stream}.log", tree.short()),
+    }
+}
+
+/// What the commands said about a base tree before.
+struct Memory {
+    directory: PathBuf,
+}
+
+impl Memory {
+    fn of(cache: &Path, tree: &Oid, profile: &str, contract: &Contract) -> Self {
+        let named = |test: &Test| json!({ "name": test.name, "argv": test.argv });
+        let commands: Vec<_> = contract.tests.iter().map(named).collect();
+        let key = json!({ "tree": tree, "profile": profile, "commands": commands });
+        let name = sha256(provost_core::json::canonical(&key).as_bytes());
+        Self {
+            directory: cache.join("tests").join(name),
+        }
+    }
+
+    /// The earlier answer, with its logs copied into the bundle; anything amiss is no answer.
+    fn recall(&self, bundle: &Path) -> Option<TestRun> {
+        let bytes = fs::read(self.directory.join("run.json")).ok()?;
+        let mut run: TestRun = provost_core::json::parse_as(&bytes).ok()?;
+        for stream in streams(&run) {
+            let log = fs::read(self.directory.join(flat(&stream.file))).ok()?;
+            if sha256(&log) != stream.sha256 {
+                return None;
+            }
+            let place = bundle.join(&stream.file);
+            fs::create_dir_all(place.parent()?).ok()?;
+            fs::write(&place, &log).ok()?;
+            fs::File::open(&place)
+                .and_then(|file| file.sync_all())
+                .ok()?;
+        }
+        run.cached = true;
+        Some(run)
+    }
+
+    /// Keeps `run` unless something outside the tree had a hand in how it ended.
+    fn keep(&self, run: &TestRun, bundle: &Path) -> std::io::Result<()> {
+        let settled =
+            |command: &CommandRun| matches!(command.ending, Ending::Exited(_) | Ending::NotStarted);
+        if !run.commands.iter().all(settled) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.directory)?;
+        for stream in streams(run) {
+            fs::copy(
+                bundle.join(&stream.file),
+                self.directory.join(flat(&stream.file)),
+            )?;
+        }
+        let beside = self
+            .directory
+            .join(format!("run.{}.new", std::process::id()));
+        fs::write(&beside, serde_json::to_vec(run)?)?;
+        fs::rename(&beside, self.directory.join("run.json"))
+    }
+}
+
+fn streams(run: &TestRun) -> impl Iterator<Item = &Stream> {
+    run.commands
+        .iter()
+        .flat_map(|command| [&command.stdout, &command.stderr])
+}
+
+fn flat(name: &str) -> String {
+    name.replace('/', "_")
+}

@@ -1,0 +1,171 @@
+//! Says what the box of an agent and of an acceptance command holds.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use provost_core::change::Side as Entry;
+use provost_core::code::Code;
+use provost_core::contract::Contract;
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::protect::{self, Protection};
+use provost_core::run::State;
+use provost_core::run::fact::Opened;
+use provost_engine::ports::PortError;
+
+use super::{Machine, git};
+use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
+
+/// Where the checkout is in a box; always the same, so that build caches fit.
+const TREE: &str = "/workspace";
+
+/// Where the repository's objects are in a box.
+pub(super) const OBJECTS: &str = "/run/provost/objects";
+
+/// Where an agent finds its contract.
+const CONTRACT: &str = "/run/provost/contract.json";
+
+/// Where an agent leaves its result.
+const OUT: &str = "/run/provost/out";
+
+/// How many protected files get a wall of their own; the diff gate sees all of them.
+const WALLS: usize = 256;
+
+/// The directories of one run outside the repository.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) cache: PathBuf,
+    pub(super) run: PathBuf,
+    pub(super) home: PathBuf,
+}
+
+impl Places {
+    pub(super) fn new(cache: &Path, run_id: &str) -> Self {
+        let run = cache.join("ws").join(run_id);
+        Self {
+            cache: cache.to_owned(),
+            home: run.join("home"),
+            run,
+        }
+    }
+
+    /// The workspace of an attempt.
+    pub(super) fn attempt(&self, attempt: u32) -> PathBuf {
+        self.run.join(attempt.to_string())
+    }
+}
+
+/// The toolchains of the user who runs this program.
+pub fn user_toolchain() -> Toolchain {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let path = std::env::var("PATH").unwrap_or_default();
+    toolchain_mounts(&path, &variable("HOME").unwrap_or_default(), variable)
+}
+
+impl Machine {
+    /// The box of the agent.
+    pub(super) fn agent_profile(&self, state: &State) -> Result<Profile, PortError> {
+        let contract = contract(state)?;
+        let directory = self.places.attempt(state.attempt);
+        let mut profile = self.tree_profile(&contract, &directory.join("tree"));
+        let text = serde_json::to_string(&contract.document)
+            .map_err(|error| PortError::of(Code::Bug, error))?;
+        profile.add(Mount::File {
+            target: CONTRACT.into(),
+            content: text,
+        });
+        profile.add(Mount::Writable {
+            source: directory.join("out"),
+            target: OUT.into(),
+        });
+        profile.add(Mount::Writable {
+            source: self.places.home.clone(),
+            target: HOME.into(),
+        });
+        for target in self.walls(state, &contract)? {
+            profile.add(Mount::Protect { target });
+        }
+        for source in programs(&state.opened) {
+            profile.add(Mount::ReadOnly {
+                target: source.clone(),
+                source,
+            });
+        }
+        let variables = [
+            ("PROVOST_CONTRACT", CONTRACT),
+            ("PROVOST_RESULT", "/run/provost/out/result.json"),
+            ("PROVOST_RUN", &state.names.run_id),
+        ];
+        for (name, value) in variables {
+            profile.env.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(profile)
+    }
+
+    /// The box of an acceptance command: nothing but the tree and the toolchain.
+    pub(super) fn tree_profile(&self, contract: &Contract, tree: &Path) -> Profile {
+        let mut profile = Profile::minimal();
+        user_toolchain().add_to(&mut profile);
+        let objects = self.repo.objects().to_owned();
+        profile.add(Mount::Writable {
+            source: tree.to_owned(),
+            target: TREE.into(),
+        });
+        profile.add(Mount::ReadOnly {
+            source: objects,
+            target: OBJECTS.into(),
+        });
+        profile.workdir = TREE.into();
+        profile.limits.wall_seconds = contract.time_limit.as_secs();
+        profile
+    }
+
+    /// Files of the base that the agent may not write, as they are called in the box.
+    fn walls(&self, state: &State, contract: &Contract) -> Result<BTreeSet<PathBuf>, PortError> {
+        let files = self.repo.read_tree(&state.opened.base_tree).map_err(git)?;
+        let walled = |(path, _): &(&RawPath, &Entry)| {
+            RepoPath::try_from(*path).is_ok_and(|path| is_walled(&path, state, contract))
+        };
+        let place = |(path, _): (&RawPath, &Entry)| Path::new(TREE).join(path.to_string());
+        Ok(files.iter().filter(walled).take(WALLS).map(place).collect())
+    }
+}
+
+/// Whether the kernel keeps the agent from writing `path`.
+fn is_walled(path: &RepoPath, state: &State, contract: &Contract) -> bool {
+    if contract.forbid.covers(path) {
+        return true;
+    }
+    match protect::classify(path, &state.opened.protect) {
+        None => false,
+        Some(Protection::Control) => true,
+        Some(Protection::Oracle) => !contract.permit.oracle.covers(path),
+        Some(Protection::Governing) => !contract.permit.governing.covers(path),
+    }
+}
+
+pub(super) fn contract(state: &State) -> Result<Contract, PortError> {
+    state
+        .contract()
+        .map_err(|_| PortError::new(Code::Bug, "the contract was not judged"))
+}
+
+/// Files of the host that the agent's command names by absolute path: its program, and the script
+/// of an interpreter. A person typed them, so they are let in, read-only.
+fn programs(opened: &Opened) -> Vec<PathBuf> {
+    if !opened.agent_typed {
+        // The repository named the command, and must not choose files of its user.
+        return Vec::new();
+    }
+    let inside = |path: &Path| {
+        ["/usr", "/bin", "/sbin", "/lib"]
+            .iter()
+            .any(|root| path.starts_with(root))
+    };
+    opened
+        .agent
+        .iter()
+        .take(2)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute() && path.is_file() && !inside(path))
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! Makes what a reader needs to believe a run: the box's test, the objects, the commit's words.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use provost_core::change::{Change, Side};
+use provost_core::code::Code;
+use provost_core::object::{Kind, Mode, Oid};
+use provost_core::run::State;
+use provost_core::run::fact::{BoxTest, Opened};
+use provost_core::{pack, tree};
+use provost_engine::ports::PortError;
+
+use super::git;
+use crate::boxes::selftest::{self, Outside};
+use crate::boxes::{Launcher, Profile};
+use crate::git::Repository;
+
+/// Lets the probe try to get out of `profile`.
+pub(super) fn selftest(launcher: &Launcher, profile: &Profile) -> Result<BoxTest, PortError> {
+    let refuse = |error: crate::boxes::BoxError| PortError::of(error.code(), error);
+    let outside = Outside::new(launcher).map_err(refuse)?;
+    let report = selftest::run(launcher, profile, &outside).map_err(refuse)?;
+    Ok(BoxTest {
+        tier: "namespaces".to_owned(),
+        held: report.held(),
+        probes: report
+            .probes
+            .iter()
+            .map(|probe| (probe.name.clone(), probe.held))
+            .collect(),
+        kernel: report.kernel,
+        launcher: report.launcher_digest,
+        profile: report.profile_digest,
+    })
+}
+
+/// A pack with the base commit, and on both sides the trees and files that differ.
+pub(super) fn objects(
+    repo: &Repository,
+    opened: &Opened,
+    after: &Oid,
+) -> Result<Vec<u8>, PortError> {
+    let mut batch = repo.batch().map_err(git)?;
+    let mut objects: BTreeMap<Oid, (Kind, Vec<u8>)> = BTreeMap::new();
+    let commit = batch.one(&opened.base_commit, Kind::Commit).map_err(git)?;
+    objects.insert(opened.base_commit.clone(), (Kind::Commit, commit));
+    let shared = RefCell::new((&mut batch, &mut objects));
+    let lookup = |oid: &Oid| {
+        let (batch, objects) = &mut *shared.borrow_mut();
+        let bytes = batch.one(oid, Kind::Tree).ok()?;
+        objects.insert(oid.clone(), (Kind::Tree, bytes.clone()));
+        Some(bytes)
+    };
+    let format = opened.object_format;
+    let changes = tree::diff(&opened.base_tree, after, lookup)
+        .map_err(|error| PortError::of(Code::GitFailed, error))?;
+    // Trees that do not differ are named by id only; the roots are always there.
+    for root in [&opened.base_tree, after] {
+        let bytes = batch.one(root, Kind::Tree).map_err(git)?;
+        objects.insert(root.clone(), (Kind::Tree, bytes));
+    }
+    for side in changes.iter().flat_map(sides) {
+        if side.mode != Mode::Gitlink && !objects.contains_key(&side.oid) {
+            let bytes = batch.one(&side.oid, Kind::Blob).map_err(git)?;
+            objects.insert(side.oid.clone(), (Kind::Blob, bytes));
+        }
+    }
+    let mut writer = pack::Writer::new(format);
+    for (kind, bytes) in objects.values() {
+        writer
+            .add(*kind, bytes)
+            .map_err(|error| PortError::of(Code::GitFailed, error))?;
+    }
+    Ok(writer.finish())
+}
+
+fn sides(change: &Change) -> impl Iterator<Item = &Side> {
+    change.before.iter().chain(&change.after)
+}
+
+/// What the commit of an accepted run says.
+pub(super) fn commit_message(state: &State, tree: &Oid) -> String {
+    let objective = state.opened.contract.inputs.spec.trim();
+    let subject: String = objective
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(72)
+        .collect();
+    let body = if objective == subject {
+        String::new()
+    } else {
+        format!("{objective}\n\n")
+    };
+    format!(
+        "{subject}\n\n{body}Provost-Run: {}\nProvost-Contract: {}\nProvost-Tree: {tree}\n",
+        state.names.run_id, state.opened.contract_sha256,
+    )
+}

@@ -1,0 +1,179 @@
+//! Runs one command in a box, with its streams in the bundle, under the engine's watch.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use provost_core::object::sha256;
+use provost_core::run::fact::{Ending, Stream};
+use provost_engine::ports::{Control, PortError, Progress, Watch};
+
+use super::{host, write_birth};
+use crate::boxes::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
+
+/// How often the last line is read anew.
+const GLANCE: Duration = Duration::from_millis(400);
+
+/// A command about to be boxed.
+pub(super) struct Watched<'a> {
+    pub(super) launcher: &'a Launcher,
+    pub(super) profile: &'a Profile,
+    /// Where the birth of the box is written down.
+    pub(super) directory: &'a Path,
+    pub(super) bundle: &'a Path,
+    /// What the person who looks on is told.
+    pub(super) what: &'a str,
+    /// The files of the bundle that keep the streams.
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// A boxed command that ended.
+pub(super) struct Ended {
+    pub(super) ending: Ending,
+    pub(super) wall_ms: u64,
+    pub(super) stdout: Stream,
+    pub(super) stderr: Stream,
+}
+
+impl Watched<'_> {
+    /// Runs `argv` to its end.
+    pub(super) fn follow(
+        &self,
+        argv: Vec<String>,
+        stdin: Stdin,
+        watch: &mut dyn Watch,
+    ) -> Result<Ended, PortError> {
+        let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
+        let command = Command {
+            argv,
+            stdin,
+            stdout: stdout.clone(),
+            stderr,
+        };
+        let began = Instant::now();
+        let mut glance = Glance {
+            path: stdout,
+            line: String::new(),
+            at: None,
+        };
+        let mut wish = Control::Continue;
+        let mut tick = |progress: boxes::Progress| {
+            let progress = Progress {
+                what: self.what.to_owned(),
+                elapsed_ms: millis(progress.wall),
+                last_line: glance.line(),
+            };
+            wish = watch.tick(&progress);
+            match wish {
+                Control::Continue => boxes::Control::Continue,
+                Control::Cancel | Control::LeaseLost => boxes::Control::Cancel,
+            }
+        };
+        let outcome = self
+            .launcher
+            .start(self.profile, &command, |birth| {
+                write_birth(self.directory, birth)
+            })
+            .and_then(|running| running.wait(&mut tick));
+        match outcome {
+            Ok(ended) => Ok(Ended {
+                ending: ending(ended.how, wish),
+                wall_ms: millis(ended.wall),
+                stdout: synced(&self.stdout, &ended.stdout)?,
+                stderr: synced(&self.stderr, &ended.stderr)?,
+            }),
+            Err(error) if error.is_exec() => {
+                let note = format!("{error}\n");
+                fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
+                Ok(Ended {
+                    ending: Ending::NotStarted,
+                    wall_ms: millis(began.elapsed()),
+                    stdout: said(&self.stdout, b""),
+                    stderr: said(&self.stderr, note.as_bytes()),
+                })
+            }
+            Err(error) => Err(PortError::of(error.code(), error)),
+        }
+    }
+
+    fn place(&self, name: &str) -> Result<PathBuf, PortError> {
+        let path = self.bundle.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(host("make a directory of the bundle"))?;
+        }
+        Ok(path)
+    }
+}
+
+/// The facts of a stream, once its file is on disk.
+fn synced(name: &str, facts: &StreamFacts) -> Result<Stream, PortError> {
+    fs::File::open(&facts.path)
+        .and_then(|file| file.sync_all())
+        .map_err(host("sync a stream"))?;
+    Ok(Stream {
+        file: name.to_owned(),
+        bytes: facts.total_bytes,
+        kept: facts.file_bytes,
+        sha256: facts.sha256.clone(),
+    })
+}
+
+/// A stream that holds only what we say.
+fn said(name: &str, bytes: &[u8]) -> Stream {
+    let length = bytes.len() as u64;
+    Stream {
+        file: name.to_owned(),
+        bytes: length,
+        kept: length,
+        sha256: sha256(bytes),
+    }
+}
+
+fn ending(how: How, wish: Control) -> Ending {
+    match how {
+        How::Exited(status) => Ending::Exited(status),
+        How::Signalled(signal) => Ending::Signalled(signal),
+        How::TimedOut => Ending::TimedOut,
+        How::OutputLimit => Ending::OutputLimit,
+        How::Cancelled if wish == Control::LeaseLost => Ending::LeaseLost,
+        How::Cancelled => Ending::Cancelled,
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The last line of a file that grows.
+struct Glance {
+    path: PathBuf,
+    line: String,
+    at: Option<Instant>,
+}
+
+impl Glance {
+    fn line(&mut self) -> String {
+        if self.at.is_none_or(|at| at.elapsed() > GLANCE) {
+            self.at = Some(Instant::now());
+            // Only for the eye: a stream that cannot be read shows nothing.
+            self.line = last_line(&self.path).unwrap_or_default();
+        }
+        self.line.clone()
+    }
+}
+
+fn last_line(path: &Path) -> Option<String> {
+    let mut file = fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(400)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(400).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .map(str::to_owned)
+}
