@@ -30,6 +30,11 @@ impl Answer {
             text: text.into(),
         }
     }
+
+    /// An answer that was given line by line already.
+    pub(crate) fn silent() -> Self {
+        Self::data(Value::Null, "")
+    }
 }
 
 /// Why a command could not do its work.

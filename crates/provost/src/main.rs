@@ -7,11 +7,23 @@
 
 mod answer;
 mod cli;
+mod config;
+mod history;
 mod input;
+#[cfg(feature = "failpoints")]
+mod mortal;
+mod place;
+mod progress;
+mod report;
+mod session;
 mod show;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The box launcher is a re-exec of this program; it must not start a thread before that.
+    provost_host::boxes::main_if_launcher();
+    #[cfg(feature = "failpoints")]
+    let _deaths = fail::FailScenario::setup();
     cli::main()
 }

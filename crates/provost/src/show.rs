@@ -39,6 +39,7 @@ pub(crate) fn show(outcome: &Outcome, reader: Reader) -> Exit {
         }
     };
     let written = match reader {
+        Reader::Program if json.is_null() => Ok(()),
         Reader::Program => print_line(&json.to_string()),
         Reader::Person if exit == Exit::Yes || outcome.is_ok() => print_line(text.trim_end()),
         Reader::Person => {
@@ -119,6 +120,15 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
+/// `text` as one word of a shell's command line.
+pub(crate) fn quoted(text: &str) -> String {
+    let harmless = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@:,=".contains(letter);
+    if !text.is_empty() && text.chars().all(harmless) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Characters that make text read in another order than it is stored.
 fn is_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -127,6 +137,20 @@ fn is_direction(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_stays_one_word() {
+        let cases = [
+            ("/usr/bin/sh", "/usr/bin/sh"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("$HOME", "'$HOME'"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(quoted(text), want);
+        }
+    }
 
     #[test]
     fn a_terminal_is_given_nothing_to_obey() {

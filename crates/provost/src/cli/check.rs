@@ -1,5 +1,7 @@
 //! `provost check`: judges something by the rules, without running anything.
 
+mod command;
+mod diff;
 mod scope;
 
 use clap::Subcommand;
@@ -15,11 +17,17 @@ use crate::answer::{Answer, Outcome};
 pub(super) enum Check {
     /// Whether these paths can be the scope of a contract.
     Scope(scope::CheckScope),
+    /// Whether what changed in a checkout is inside a scope.
+    Diff(diff::CheckDiff),
+    /// Whether a command may be an acceptance command.
+    Command(command::CheckCommand),
 }
 
 pub(super) fn run(check: Check) -> Outcome {
     match check {
         Check::Scope(check) => scope::run(check),
+        Check::Diff(check) => diff::run(&check),
+        Check::Command(check) => command::run(&check),
     }
 }
 

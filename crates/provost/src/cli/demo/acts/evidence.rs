@@ -1,0 +1,121 @@
+//! The last acts: the evidence of the honest run, and its landing.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Played, text};
+use crate::cli::demo::stage::{Stage, Trouble};
+
+/// The file of the bundle that is tampered with.
+const VICTIM: &str = "patch.diff";
+
+/// Verifies the bundle of the honest run, and a copy of it that differs in one bit.
+pub(super) fn tampering(stage: &mut Stage) -> Result<Played, Trouble> {
+    let failed = |error: io::Error| error.to_string();
+    let bundle = stage.honest["bundle"].as_str().unwrap_or_default();
+    let whole = stage.provost(&["verify", bundle])?;
+    let copy = stage.top.join("tampered");
+    copy_directory(Path::new(bundle), &copy).map_err(failed)?;
+    let victim = copy.join(VICTIM);
+    let mut bytes = fs::read(&victim).map_err(failed)?;
+    let middle = bytes.len() / 2;
+    if let Some(byte) = bytes.get_mut(middle) {
+        *byte ^= 1;
+    }
+    fs::write(&victim, bytes).map_err(failed)?;
+    let tampered = stage.provost(&["verify", &copy.display().to_string()])?;
+    let findings = tampered["details"]["findings"].as_array();
+    let named = findings.and_then(|rows| rows.iter().find(|row| row["path"] == VICTIM));
+    let answers = ["intact", "complete", "authentic"]
+        .map(|question| format!("{question}: {}", text(&whole["details"][question])));
+    Ok(Played {
+        rows: vec![
+            ("verify", answers.join(", ")),
+            (
+                "flipped",
+                format!("the lowest bit of byte {middle} of {VICTIM}"),
+            ),
+            ("verify", found(named)),
+        ],
+        word: "found",
+        outcome: text(&tampered["code"]).to_owned(),
+        expected: json!({ "whole": "OK", "tampered": "EVIDENCE_ALTERED", "named": VICTIM }),
+        got: json!({ "whole": whole["code"], "tampered": tampered["code"],
+            "named": named.map(|row| &row["path"]) }),
+    })
+}
+
+/// One finding in one line.
+fn found(row: Option<&Value>) -> String {
+    let Some(row) = row else {
+        return format!("names no {VICTIM}");
+    };
+    let is_digest = |word: &str| {
+        let word = word.trim_end_matches(',');
+        word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let short = |word: &str| match word.get(..10) {
+        Some(start) if is_digest(word) => format!("{start}…{}", &word[64..]),
+        _ => word.to_owned(),
+    };
+    let problem = text(&row["problem"]).split(' ').map(short);
+    format!("{VICTIM} {}", problem.collect::<Vec<_>>().join(" "))
+}
+
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_directory(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lands the honest run, which is the first thing that changes the user's checkout.
+pub(super) fn landing(stage: &mut Stage) -> Result<Played, Trouble> {
+    let untouched = stage.picture()? == stage.before;
+    let run_id = text(&stage.honest["run_id"]).to_owned();
+    let landed = stage.provost(&["land", &run_id])?;
+    let again = stage.provost(&["verify", text(&stage.honest["bundle"])])?;
+    let touched = stage.picture()?;
+    let program = Path::new("src/slug.sh");
+    let repaired = touched.get(program) != stage.before.get(program);
+    let same = landed["tree"] == stage.honest["tree"];
+    let either = |fact, yes: &'static str, no: &'static str| if fact { yes } else { no };
+    let commit = text(&landed["commit"]);
+    Ok(Played {
+        rows: vec![
+            (
+                "before",
+                either(
+                    untouched,
+                    "after five runs no byte of the checkout or its hooks differs",
+                    "the checkout is not as it was",
+                )
+                .to_owned(),
+            ),
+            (
+                "tree",
+                either(same, "the one that was tested", "another than was tested").to_owned(),
+            ),
+        ],
+        word: "landed",
+        outcome: format!(
+            "{} is at {}",
+            text(&landed["target"]).trim_start_matches("refs/heads/"),
+            commit.get(..10).unwrap_or(commit)
+        ),
+        expected: json!({ "untouched_before": true, "target": "refs/heads/main",
+            "same_tree": true, "repaired": true, "verified_after": "OK" }),
+        got: json!({ "untouched_before": untouched, "target": landed["target"],
+            "same_tree": same, "repaired": repaired, "verified_after": again["code"] }),
+    })
+}

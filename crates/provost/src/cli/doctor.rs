@@ -1,0 +1,168 @@
+//! `provost doctor`: whether this machine has what runs need, and what to do where it has not.
+//!
+//! # Invariants
+//!
+//! - Nothing is guessed: a box is made and attacked, not deduced from version numbers.
+//! - Without `--fix` nothing on the machine changes; with it, only directories of ours are made
+//!   and their permissions narrowed.
+
+mod machine;
+mod places;
+
+use clap::Args;
+use provost_core::exit::Exit;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::show::plain;
+
+/// Say whether this machine has what runs need.
+#[derive(Args)]
+pub(super) struct Doctor {
+    /// Make missing directories, and close ours to other users.
+    #[arg(long)]
+    fix: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// What.
+    name: String,
+    /// How it stands.
+    state: State,
+    /// What was found; if something is missing, exactly what stands in the way.
+    found: String,
+    /// What a person can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+/// How one thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// It is as it has to be.
+    Ok,
+    /// No run is possible before this is changed.
+    Missing,
+    /// Runs are possible, but this is not kept.
+    NotEnforced,
+}
+
+impl State {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Missing => "missing",
+            Self::NotEnforced => "not enforced",
+        }
+    }
+}
+
+impl Row {
+    fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            state: State::Ok,
+            found: found.into(),
+            remedy: None,
+        }
+    }
+
+    fn missing(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            state: State::Missing,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn not_enforced(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            state: State::NotEnforced,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+pub(super) fn run(doctor: &Doctor) -> Answer {
+    let mut rows = places::programs();
+    rows.extend(machine::rows());
+    rows.extend(places::directories(doctor.fix));
+    answer(&rows)
+}
+
+fn answer(rows: &[Row]) -> Answer {
+    let count = |state| rows.iter().filter(|row| row.state == state).count();
+    let (missing, open) = (count(State::Missing), count(State::NotEnforced));
+    let width = |row: &Row| row.name.len();
+    let width = rows.iter().map(width).max().unwrap_or_default();
+    let mut text = String::new();
+    for row in rows {
+        let words = row.state.words();
+        text += &plain(&format!("{words:12}  {:width$}  {}\n", row.name, row.found));
+        if let Some(remedy) = &row.remedy {
+            text += &plain(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
+        }
+    }
+    text += &match (missing, open) {
+        (0, 0) => "everything that runs need is here\n".to_owned(),
+        (0, open) => format!("everything that runs need is here; not enforced: {open}\n"),
+        (missing, _) => format!("no run is possible here yet; missing: {missing}\n"),
+    };
+    Answer {
+        exit: if missing == 0 {
+            Exit::Yes
+        } else {
+            Exit::Lacking
+        },
+        json: json!({ "ready": missing == 0, "rows": rows }),
+        text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_keeps_a_machine_from_being_ready() {
+        let ok = || Row::ok("a", "here");
+        let open = || Row::not_enforced("b", "never");
+        let missing = || Row::missing("c", "gone").remedy("get it");
+        let cases = [
+            ("nothing open", vec![ok()], Exit::Yes),
+            ("a limit is not kept", vec![ok(), open()], Exit::Yes),
+            (
+                "one is missing",
+                vec![ok(), open(), missing()],
+                Exit::Lacking,
+            ),
+        ];
+        for (name, rows, exit) in cases {
+            let answer = answer(&rows);
+            assert_eq!(answer.exit, exit, "{name}");
+            assert_eq!(answer.json["ready"], exit == Exit::Yes, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_row_says_what_is_in_the_way_and_what_to_do() {
+        let rows = [
+            Row::ok("git", "2.40"),
+            Row::missing("landlock", "version 3").remedy("a newer kernel"),
+        ];
+        insta::assert_snapshot!(answer(&rows).text, @r"
+        ok            git       2.40
+        missing       landlock  version 3
+                                remedy: a newer kernel
+        no run is possible here yet; missing: 1
+        ");
+    }
+}

@@ -1,0 +1,189 @@
+//! `provost init`: makes a repository ready, and says how to begin.
+//!
+//! # Invariants
+//!
+//! - A file that is there is never written; `provost.toml` is new or left alone.
+//! - A second call changes nothing and says what is there.
+
+mod project;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::path::RawPath;
+use provost_host::git::Repository;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::config::{self, Config};
+use crate::input;
+use crate::place::Place;
+use crate::show::{plain, quoted};
+use project::Project;
+
+/// The name of the policy.
+const POLICY: &str = "provost.toml";
+
+/// A place that this command is about.
+struct Row {
+    what: &'static str,
+    path: PathBuf,
+    state: State,
+}
+
+/// What became of a place.
+enum State {
+    Made,
+    There,
+    Broken(String),
+}
+
+pub(super) fn run() -> Outcome {
+    let place = Place::find()?;
+    let Some(checkout) = place.repo.checkout().map(Path::to_owned) else {
+        let path = place.repo.common_dir().display();
+        return Err(Failure::new(
+            Code::NotARepository,
+            format!("`{path}` is a bare repository, and {POLICY} needs a checkout"),
+        )
+        .hint("clone it, and call `provost init` in the clone"));
+    };
+    let project = project::recognise(&checkout);
+    let mut rows = vec![
+        row("runtime root", place.root.clone()),
+        row("cache", place.cache.clone()),
+    ];
+    place.prepare()?;
+    rows.push(policy(&checkout.join(POLICY), &project)?);
+    let next = next_steps(&place.repo, &checkout, &project);
+    Ok(answer(&checkout, &rows, &project, &next))
+}
+
+/// How a directory stands before it is made.
+fn row(what: &'static str, path: PathBuf) -> Row {
+    let state = if path.is_dir() {
+        State::There
+    } else {
+        State::Made
+    };
+    Row { what, path, state }
+}
+
+/// Writes the policy if nothing is there under its name.
+fn policy(path: &Path, project: &Project) -> Result<Row, Failure> {
+    let write = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(project.policy().as_bytes()));
+    let state = match write {
+        Ok(()) => State::Made,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => standing(path),
+        Err(error) => {
+            let reason = format!("`{}`: {error}", path.display());
+            return Err(Failure::new(Code::HostFailed, reason));
+        }
+    };
+    Ok(Row {
+        what: POLICY,
+        path: path.to_owned(),
+        state,
+    })
+}
+
+/// Whether the policy that is there could be used.
+fn standing(path: &Path) -> State {
+    let read = input::read(path, config::LARGEST).and_then(|bytes| Config::parse(&bytes));
+    match read {
+        Ok(_) => State::There,
+        Err(failure) => State::Broken(failure.verdict().reason),
+    }
+}
+
+/// What a person types next, as whole command lines.
+fn next_steps(repo: &Repository, checkout: &Path, project: &Project) -> Vec<String> {
+    let mut steps = Vec::new();
+    if is_uncommitted(repo) {
+        let all = if repo.resolve("HEAD").is_ok() {
+            POLICY
+        } else {
+            "."
+        };
+        steps.push(format!(
+            "git add {all} && git commit -m 'Add the policy of Provost'"
+        ));
+    }
+    let greeting = project::free_name(checkout);
+    steps.push(format!(
+        "{} run 'Say hello' --allow {greeting} --accept '{}' \
+         --agent-cmd \"sh -c 'echo Hello from an agent > {greeting}'\"",
+        own_name(),
+        project.accept(&greeting)
+    ));
+    steps
+}
+
+/// Whether the current commit lacks a policy.
+fn is_uncommitted(repo: &Repository) -> bool {
+    let tree = repo
+        .resolve("HEAD")
+        .and_then(|commit| repo.commit_tree(&commit));
+    let files = tree.and_then(|tree| repo.read_tree(&tree));
+    !files.is_ok_and(|files| files.contains_key(&RawPath::new(POLICY.as_bytes())))
+}
+
+/// How this program is called here: by its name where PATH leads to it, else by its place.
+fn own_name() -> String {
+    let Ok(own) = std::env::current_exe() else {
+        return "provost".to_owned();
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let first = std::env::split_paths(&path)
+        .map(|directory| directory.join("provost"))
+        .find(|program| program.is_file());
+    let named = first.is_some_and(|program| program.canonicalize().is_ok_and(|at| at == own));
+    if named {
+        return "provost".to_owned();
+    }
+    quoted(&own.display().to_string())
+}
+
+fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> Answer {
+    let entry = |row: &Row| {
+        let (state, problem) = match &row.state {
+            State::Made => ("made", Value::Null),
+            State::There => ("there", Value::Null),
+            State::Broken(problem) => ("broken", json!(problem)),
+        };
+        json!({ "what": row.what, "path": row.path, "state": state, "problem": problem })
+    };
+    let mut text = String::new();
+    for row in rows {
+        let words = match &row.state {
+            State::Made => "made".to_owned(),
+            State::There => "was there".to_owned(),
+            State::Broken(problem) => format!("cannot be used: {problem}"),
+        };
+        let path = row.path.display();
+        text += &plain(&format!("{:13} {path}  {words}\n", row.what));
+    }
+    text += &format!("{:13} {}\n", "project", project.words());
+    for step in next {
+        text += &format!("next: {}\n", plain(step));
+    }
+    text += "      the shell stands in for your agent; put any command in its place\n";
+    let broken = rows.iter().any(|row| matches!(row.state, State::Broken(_)));
+    Answer {
+        exit: if broken { Exit::No } else { Exit::Yes },
+        json: json!({
+            "repository": checkout,
+            "places": rows.iter().map(entry).collect::<Vec<_>>(),
+            "project": { "kind": project.kind, "file": project.file, "accept": project.accept },
+            "next": next,
+        }),
+        text,
+    }
+}

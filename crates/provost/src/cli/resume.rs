@@ -1,0 +1,83 @@
+//! `provost resume`: takes over runs whose driver died, and brings them to their seal.
+
+use clap::Args;
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::history;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::report;
+use crate::session::Session;
+use crate::show::Reader;
+
+/// Bring runs to their end whose driver died.
+#[derive(Args)]
+pub(super) struct Resume {
+    /// The run; without one, every run that was interrupted.
+    run: Option<String>,
+}
+
+pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let runs = match &resume.run {
+        Some(run) => vec![place.find_run(run)?],
+        None => place.runs()?,
+    };
+    let mut answers = Vec::new();
+    let mut busy = 0;
+    let mut failures: Vec<(String, Failure)> = Vec::new();
+    for run_id in runs {
+        if history::is_sealed(&place, &run_id) || history::never_began(&place, &run_id) {
+            continue;
+        }
+        match take_over(&run_id, reader) {
+            Ok(answer) => answers.push(answer),
+            // Somebody else drives it: that is no interrupted run.
+            Err(failure) if failure.code == Code::RunBusy && resume.run.is_none() => busy += 1,
+            Err(failure) if resume.run.is_some() => return Err(failure),
+            // One run that cannot go on does not keep the others from it.
+            Err(failure) => failures.push((run_id, failure)),
+        }
+    }
+    if answers.is_empty()
+        && let Some((_, failure)) = failures.pop()
+    {
+        return Err(failure);
+    }
+    let mut exit = Exit::Yes;
+    for (run_id, failure) in failures {
+        let mut answer = Answer::from(failure.verdict());
+        answer.text = format!("{run_id}: {}", answer.text);
+        exit = exit.max(answer.exit);
+        answers.push(answer);
+    }
+    if answers.is_empty() {
+        let text = match busy {
+            0 => "nothing to resume\n".to_owned(),
+            count => format!("nothing to resume; {count} runs are being driven\n"),
+        };
+        return Ok(Answer::data(json!([]), text));
+    }
+    // Resuming is done when the runs are sealed, whatever their verdict; of one run that was
+    // named, the verdict is the answer.
+    let exit = match (&resume.run, answers.as_slice()) {
+        (Some(_), [one]) => one.exit,
+        _ => exit,
+    };
+    let text = answers.iter().map(|answer| answer.text.as_str()).collect();
+    let json = Value::Array(answers.into_iter().map(|answer| answer.json).collect());
+    Ok(Answer { exit, json, text })
+}
+
+fn take_over(run_id: &str, reader: Reader) -> Result<Answer, Failure> {
+    let place = Place::find()?;
+    let bundle = place.run(run_id);
+    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    onlooker.line(&format!("resuming {run_id}"));
+    let state = Session::open(place, run_id)?.resume(&mut onlooker);
+    onlooker.clear();
+    Ok(report::run(&state?, &bundle))
+}

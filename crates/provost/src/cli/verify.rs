@@ -1,0 +1,197 @@
+//! `provost verify`: whether a bundle is intact, complete and authentic.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use provost_core::bundle::key::{NamedKey, PublicKey};
+use provost_core::bundle::verify::{self, Answer as Found, Question, Report, Signer, State};
+use provost_core::code::Code;
+use provost_core::record::Head;
+use provost_host::bundle::Directory;
+use provost_host::keys::{Keys, KeysError};
+
+use super::key;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::session::store;
+use crate::show::plain;
+
+/// The most findings a person is shown; a program gets all of them.
+const MOST_SHOWN: usize = 50;
+
+/// Whether a bundle is intact, complete and authentic.
+#[derive(Args)]
+pub(super) struct Verify {
+    /// The directory of a bundle, or a run.
+    #[arg(value_name = "DIR|RUN")]
+    bundle: PathBuf,
+
+    /// The one key that may have signed it: the public key, or a file that holds it.
+    #[arg(long, value_name = "PUBKEY")]
+    key: Option<String>,
+}
+
+pub(super) fn run(verify: &Verify) -> Outcome {
+    let want = verify.key.as_deref().map(key::parse).transpose()?;
+    let known = match &want {
+        // Nobody else's word is asked for.
+        Some(_) => Vec::new(),
+        None => trusted()?,
+    };
+    let place = bundle_directory(&verify.bundle)?;
+    let directory = Directory::open(&place.directory)
+        .map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
+    let keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
+    let want_key = want.as_ref().map(|want| &want.key);
+    let report = verify::verify(&directory, &keys, place.pin.as_ref(), want_key);
+    let names: Vec<&NamedKey> = known.iter().chain(&want).collect();
+    Ok(Answer {
+        exit: report.exit(),
+        json: serde_json::to_value(report.verdict()).unwrap_or_default(),
+        text: render(&report, &names),
+    })
+}
+
+/// Where a bundle is, and what is known of it from elsewhere.
+struct Place {
+    directory: PathBuf,
+    pin: Option<Head>,
+}
+
+/// Finds the bundle that `argument` names. A directory needs neither repository nor registry.
+fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
+    if argument.is_dir() {
+        return Ok(Place {
+            directory: argument.to_owned(),
+            pin: None,
+        });
+    }
+    let place = crate::place::Place::find().map_err(|_| {
+        let reason = format!("there is no directory `{}`", argument.display());
+        Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
+    })?;
+    let run_id = place.find_run(&argument.to_string_lossy())?;
+    let directory = place.run(&run_id);
+    let pinned = place.registry()?.registry.pinned(&run_id).map_err(store)?;
+    let pin = pinned.map(|pin| Head {
+        next: pin.seq + 1,
+        hash: pin.hash,
+    });
+    Ok(Place { directory, pin })
+}
+
+fn trusted() -> Result<Vec<NamedKey>, Failure> {
+    match Keys::find().and_then(|keys| keys.trusted()) {
+        Ok(keys) => Ok(keys),
+        // Without a place for keys nobody is trusted, which the answer says.
+        Err(KeysError::NoPlace) => Ok(Vec::new()),
+        Err(error) => Err(key::failure(&error)),
+    }
+}
+
+fn render(report: &Report, names: &[&NamedKey]) -> String {
+    let mut text = String::new();
+    text += &line("intact", report.intact, intact(report));
+    text += &rows(report, Question::Intact);
+    text += &line("complete", report.complete, complete(report));
+    text += &rows(report, Question::Complete);
+    text += &line("authentic", report.authentic, &authentic(report, names));
+    text += &rows(report, Question::Authentic);
+    text += &about(report);
+    let code = report.verdict().code;
+    if code != Code::Ok {
+        text += &format!(
+            "error[{code}]: {}\nhint: provost explain {code}\n",
+            verdict_words(code)
+        );
+    }
+    text
+}
+
+fn line(question: &str, answer: Found, words: &str) -> String {
+    let (mark, answer) = match answer {
+        Found::Yes => ('✓', "yes"),
+        Found::No => ('✗', "no"),
+        Found::Open => ('?', "cannot be told"),
+    };
+    format!("{mark} {question}: {answer}, {}\n", plain(words))
+}
+
+fn intact(report: &Report) -> &'static str {
+    match (report.intact, report.state) {
+        (Found::Yes, State::Running) => "no byte of the ledger differs so far",
+        (Found::Yes, _) => "no byte differs from what was sealed",
+        (Found::No, _) => "something differs from what was sealed",
+        (Found::Open, _) if matches!(report.signer, Signer::Unknown(_)) => {
+            "every file fits a statement whose signature cannot be checked here"
+        }
+        (Found::Open, _) => "there is no seal to hold the files against",
+    }
+}
+
+fn complete(report: &Report) -> &'static str {
+    match (report.state, report.complete) {
+        (State::Running, _) => "the run has not ended yet",
+        (State::Sealed, Found::Yes) => "the run is sealed and nothing is missing",
+        (State::Sealed, _) => "the run is sealed, but files are missing or were added",
+        (State::Unsealed, _) => "the run ended and its seal is missing",
+        (State::TailMissing, _) => "the end of the ledger is missing",
+    }
+}
+
+fn authentic(report: &Report, names: &[&NamedKey]) -> String {
+    let called = |key: &PublicKey| {
+        let known = names.iter().find(|known| known.key == *key);
+        known.map_or_else(|| key.to_string(), ToString::to_string)
+    };
+    match (report.state, &report.signer) {
+        (State::Running, _) => "a run is signed when it ends".into(),
+        (_, Signer::Trusted(key)) => format!("signed by {}", called(key)),
+        (_, Signer::Another(key)) => format!("signed by {}, not by the key asked for", called(key)),
+        (_, Signer::Unknown(_)) => "signed by a key that is not trusted here".into(),
+        (_, Signer::Nobody) => "there is no signature that holds".into(),
+    }
+}
+
+fn rows(report: &Report, question: Question) -> String {
+    let of_question = || {
+        report
+            .findings
+            .iter()
+            .filter(|one| one.question == question)
+    };
+    let mut text = String::new();
+    for finding in of_question().take(MOST_SHOWN) {
+        let row = format!("{}: {}", finding.path, finding.problem);
+        // One finding, one line, whatever was in the file.
+        text += &format!("  {}\n", plain(&row).replace(['\n', '\t'], " "));
+    }
+    let more = of_question().count().saturating_sub(MOST_SHOWN);
+    if more > 0 {
+        text += &format!("  and {more} more\n");
+    }
+    text
+}
+
+/// What the bundle says of the run, once it can be believed.
+fn about(report: &Report) -> String {
+    let (Some(run_id), Some(verdict)) = (&report.run_id, &report.sealed_verdict) else {
+        return String::new();
+    };
+    if !report.verdict().allow {
+        return String::new();
+    }
+    let word = if verdict.allow { "accepted" } else { "refused" };
+    let tree = report.tree.as_ref().map(|tree| format!(", tree {tree}"));
+    let tree = tree.unwrap_or_default();
+    format!("run {}: {word} ({}){tree}\n", plain(run_id), verdict.code)
+}
+
+fn verdict_words(code: Code) -> &'static str {
+    match code {
+        Code::EvidenceAltered => "the evidence was altered",
+        Code::EvidenceIncomplete => "the evidence is incomplete",
+        Code::RunUnfinished => "the run has not ended yet",
+        Code::KeyUnknown => "the key that signed it is not one that is trusted",
+        _ => "the evidence carries no valid signature",
+    }
+}

@@ -1,0 +1,67 @@
+//! Reads runs that are over or that others drive; never repairs and never locks.
+
+use provost_core::code::Code;
+use provost_core::record::{Head, Record};
+use provost_core::run::State;
+use provost_host::owner;
+use provost_store::ledger;
+use provost_store::lock::DriverLock;
+
+use crate::answer::Failure;
+use crate::place::Place;
+use crate::session::store;
+
+/// The records of the run `run_id`, oldest first.
+pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
+    let path = place.run(run_id).join("events.jsonl");
+    Ok(ledger::read(&path, Head::genesis()).map_err(store)?.records)
+}
+
+/// Where the run `run_id` stands.
+pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
+    let records = records(place, run_id)?;
+    State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
+}
+
+/// Whether a run that was opened has its seal.
+pub(crate) fn is_sealed(place: &Place, run_id: &str) -> bool {
+    place.run(run_id).join("attestation.dsse.json").is_file()
+}
+
+/// Whether the driver of a run died before its first record: nothing was begun, so nothing is left.
+///
+/// The ledger is made before the contract is written, so without both there never was a record.
+pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
+    let absent = |name: &str| {
+        let there = place.run(run_id).join(name).try_exists();
+        there.is_ok_and(|there| !there)
+    };
+    let empty = || records(place, run_id).is_ok_and(|records| records.is_empty());
+    absent("events.jsonl") && absent("contract.json") || empty()
+}
+
+/// Runs that nobody drives and that have no seal: their driver died.
+pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
+    let mut runs = place.runs()?;
+    runs.retain(|run_id| !is_sealed(place, run_id) && !is_driven(place, run_id));
+    runs.retain(|run_id| !never_began(place, run_id));
+    Ok(runs)
+}
+
+/// Whether a living process drives the run.
+pub(crate) fn is_driven(place: &Place, run_id: &str) -> bool {
+    let driver = DriverLock::last_owner(&place.run(run_id).join("driver.lock"));
+    driver.is_some_and(|driver| owner::alive(&driver))
+}
+
+/// Refuses a sealed ledger whose last line is not whole: whoever opens it to write cuts that off.
+pub(crate) fn require_whole(place: &Place, run_id: &str) -> Result<(), Failure> {
+    let path = place.run(run_id).join("events.jsonl");
+    let whole = ledger::read(&path, Head::genesis()).map_err(store)?.whole;
+    let length = path.metadata().map(|facts| facts.len());
+    if length.is_ok_and(|length| u64::try_from(whole) == Ok(length)) {
+        return Ok(());
+    }
+    let reason = format!("the sealed ledger of {run_id} ends with a line that is not whole");
+    Err(Failure::new(Code::EvidenceAltered, reason))
+}

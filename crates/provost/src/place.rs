@@ -1,0 +1,157 @@
+//! Finds the repository, the runtime root and the cache: where everything is kept.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::object::sha256;
+use provost_host::git::{GitError, Repository};
+use provost_host::owner;
+use provost_store::driven::LiveRegistry;
+use provost_store::registry::Registry;
+
+use crate::answer::Failure;
+
+/// The places of one repository.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The repository.
+    pub(crate) repo: Repository,
+    /// Runs and the registry.
+    pub(crate) root: PathBuf,
+    /// Workspaces and whatever can be made again.
+    pub(crate) cache: PathBuf,
+}
+
+impl Place {
+    /// The places of the repository that the current directory is in.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let here =
+            std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+        Self::of(&here)
+    }
+
+    /// The places of the repository that `directory` is in.
+    pub(crate) fn of(directory: &Path) -> Result<Self, Failure> {
+        let repo = Repository::discover(directory).map_err(|error| match error {
+            GitError::NoProgram => Failure::of(Code::GitMissing, &error),
+            _ => Failure::of(Code::NotARepository, &error)
+                .hint("go into a git repository, or make one with `git init`"),
+        })?;
+        let root = match std::env::var_os("PROVOST_ROOT") {
+            Some(root) => PathBuf::from(root),
+            None => repo
+                .top()
+                .unwrap_or_else(|| repo.common_dir())
+                .join(".provost"),
+        };
+        let cache =
+            cache_root()?.join(&sha256(repo.common_dir().as_os_str().as_encoded_bytes())[..16]);
+        Ok(Self { repo, root, cache })
+    }
+
+    /// Makes the directories that are not there yet, and keeps git's eyes off them.
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
+        for directory in [self.root.join("runs"), self.cache.clone()] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&directory)
+                .map_err(|error| unusable(&directory, &error))?;
+        }
+        self.exclude()
+    }
+
+    /// Keeps the runtime root out of `git status` without touching a tracked file.
+    fn exclude(&self) -> Result<(), Failure> {
+        let info = self.repo.common_dir().join("info");
+        let path = info.join("exclude");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if text.lines().any(|line| line.trim() == "/.provost/") {
+            return Ok(());
+        }
+        fs::create_dir_all(&info).map_err(|error| unusable(&info, &error))?;
+        let gap = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{gap}/.provost/\n").as_bytes()))
+            .map_err(|error| unusable(&path, &error))
+    }
+
+    /// The directory of the run `run_id`, which may not be there.
+    pub(crate) fn run(&self, run_id: &str) -> PathBuf {
+        self.root.join("runs").join(run_id)
+    }
+
+    /// The ids of all runs, oldest first.
+    pub(crate) fn runs(&self) -> Result<Vec<String>, Failure> {
+        let directory = self.root.join("runs");
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unusable(&directory, &error)),
+        };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with("run_"))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.
+    pub(crate) fn find_run(&self, text: &str) -> Result<String, Failure> {
+        let mut runs = self.runs()?;
+        if text == "last" {
+            return runs.pop().ok_or_else(|| missing("there is no run yet"));
+        }
+        let matching: Vec<&String> = runs.iter().filter(|run| run.contains(text)).collect();
+        match matching.as_slice() {
+            [run] => Ok((*run).clone()),
+            [] => Err(missing(&format!("there is no run `{text}`"))),
+            many if many.iter().any(|run| *run == text) => Ok(text.to_owned()),
+            many => Err(missing(&format!("`{text}` could be {} runs", many.len()))),
+        }
+    }
+
+    /// The registry of who holds what.
+    pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
+        let registry = Registry::open(&self.root.join("registry.db"))
+            .map_err(|error| Failure::of(error.code(), &error))?;
+        Ok(LiveRegistry {
+            registry,
+            alive: owner::alive,
+        })
+    }
+}
+
+fn missing(reason: &str) -> Failure {
+    Failure::new(Code::NotFound, reason).hint("`provost runs` lists all runs")
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
+}
+
+/// Where caches live: per user, outside every repository.
+pub(crate) fn cache_root() -> Result<PathBuf, Failure> {
+    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
+        return Ok(PathBuf::from(cache).join("provost"));
+    }
+    match std::env::var_os("HOME").filter(|value| !value.is_empty()) {
+        Some(home) => Ok(PathBuf::from(home).join(".cache/provost")),
+        None => Err(Failure::new(
+            Code::HostFailed,
+            "neither HOME nor XDG_CACHE_HOME is set",
+        )),
+    }
+}

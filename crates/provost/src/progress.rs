@@ -1,0 +1,114 @@
+//! Shows a run as it goes: one line that changes on a terminal, plain lines elsewhere.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use provost_core::run::{Gate, State, Step};
+use provost_core::verdict::Verdict;
+use provost_engine::ports::{Observer, Progress, Wish};
+
+use crate::show::plain;
+
+/// Looks on for a person at a terminal or in a log.
+#[derive(Debug)]
+pub(crate) struct Onlooker {
+    terminal: bool,
+    quiet: bool,
+    cancelled: Arc<AtomicBool>,
+    began: Instant,
+    step: &'static str,
+}
+
+impl Onlooker {
+    /// Somebody who looks on and may press Ctrl-C; `quiet` for a program that reads `--json`.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // Without a handler the signal ends us, and the next command cleans up after that.
+            let _ = signal_hook::flag::register(signal, Arc::clone(&cancelled));
+        }
+        Self {
+            terminal: io::stderr().is_terminal(),
+            quiet,
+            cancelled,
+            began: Instant::now(),
+            step: "",
+        }
+    }
+
+    /// Writes one lasting line.
+    pub(crate) fn line(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let clear = if self.terminal { "\r\x1b[K" } else { "" };
+        let _ = writeln!(io::stderr().lock(), "{clear}{}", plain(text));
+    }
+
+    /// Writes the line that changes.
+    fn flicker(&self, text: &str) {
+        if self.quiet || !self.terminal {
+            return;
+        }
+        let width = 100;
+        let text: String = plain(text).replace('\n', " ").chars().take(width).collect();
+        let mut out = io::stderr().lock();
+        let _ = write!(out, "\r\x1b[K{text}");
+        let _ = out.flush();
+    }
+
+    /// Takes the line that changes away.
+    pub(crate) fn clear(&self) {
+        if self.terminal && !self.quiet {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+fn words(step: Step) -> &'static str {
+    match step {
+        Step::Lease => "getting the lease on the scope",
+        Step::Workspace => "making the workspace",
+        Step::Selftest => "testing the box",
+        Step::Agent => "agent at work",
+        Step::Capture => "capturing what it left",
+        Step::BaseAcceptance => "acceptance commands on the base",
+        Step::Acceptance => "acceptance commands on the candidate",
+        Step::Publish => "writing the branch",
+        Step::Clean => "removing the workspace",
+    }
+}
+
+impl Observer for Onlooker {
+    fn begins(&mut self, state: &State, step: Step) {
+        self.step = words(step);
+        let attempt = match state.attempt {
+            1 => String::new(),
+            attempt => format!(" (attempt {attempt})"),
+        };
+        let text = format!("{}{attempt} …", self.step);
+        if self.terminal {
+            self.flicker(&text);
+        } else {
+            self.line(&text);
+        }
+    }
+
+    fn judged(&mut self, gate: Gate, verdict: &Verdict) {
+        let mark = if verdict.allow { "ok" } else { "NO" };
+        self.line(&format!("{mark}  {:11} {}", gate.name(), verdict.reason));
+    }
+
+    fn goes_on(&mut self, progress: &Progress) -> Wish {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Wish::Cancel;
+        }
+        let seconds = progress.elapsed_ms / 1000;
+        let total = self.began.elapsed().as_secs();
+        let line = progress.last_line.trim();
+        self.flicker(&format!("{} {seconds}s (run {total}s) {line}", self.step));
+        Wish::GoOn
+    }
+}

@@ -1,0 +1,234 @@
+//! Wires one run: its lock, ledger, bundle and registry to the engine's ports.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::bundle::dsse;
+use provost_core::bundle::key::SigningKey;
+use provost_core::code::Code;
+use provost_core::lease::Owner;
+use provost_core::record::Head;
+use provost_core::run::State;
+use provost_core::run::fact::{Names, Opened};
+use provost_engine::drive::{self, Ports};
+use provost_engine::land::{self, LandPorts, Landed};
+use provost_engine::ports::{Clock, Ledger as _, Observer, PortError, Signer};
+use provost_host::machine::Machine;
+use provost_host::{clock, keys, owner};
+use provost_store::StoreError;
+use provost_store::driven::LiveRegistry;
+use provost_store::lock::DriverLock;
+use provost_store::registry::RunNote;
+#[cfg(not(feature = "failpoints"))]
+use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
+
+use crate::answer::Failure;
+#[cfg(feature = "failpoints")]
+use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
+use crate::place::Place;
+
+/// A run that this process drives.
+pub(crate) struct Session {
+    _lock: DriverLock,
+    directory: PathBuf,
+    ledger: RunLedger,
+    registry: LiveRegistry,
+    bundle: RunBundle,
+    machine: Machine,
+    signer: KeySigner,
+}
+
+impl Session {
+    /// Begins the run `names` in its own directory.
+    pub(crate) fn create(place: Place, names: &Names) -> Result<Self, Failure> {
+        place.prepare()?;
+        let directory = place.run(&names.run_id);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .map_err(|error| {
+                Failure::new(
+                    Code::HostFailed,
+                    format!("`{}`: {error}", directory.display()),
+                )
+            })?;
+        let lock = lock(&directory, &names.run_id)?;
+        let ledger = RunLedger::create(&directory.join("events.jsonl"), Head::genesis());
+        Self::of(place, &names.run_id, lock, ledger.map_err(store)?)
+    }
+
+    /// Takes over the run `run_id`, if nobody drives it.
+    pub(crate) fn open(place: Place, run_id: &str) -> Result<Self, Failure> {
+        let directory = place.run(run_id);
+        let lock = lock(&directory, run_id)?;
+        let ledger = RunLedger::open(&directory.join("events.jsonl"), Head::genesis());
+        Self::of(place, run_id, lock, ledger.map_err(store)?)
+    }
+
+    fn of(
+        place: Place,
+        run_id: &str,
+        lock: DriverLock,
+        ledger: RunLedger,
+    ) -> Result<Self, Failure> {
+        let directory = place.run(run_id);
+        let registry = place.registry()?;
+        let key = signing_key(&place)?;
+        Ok(Self {
+            _lock: lock,
+            ledger,
+            registry,
+            bundle: RunBundle::new(&directory),
+            machine: Machine::new(place.repo, &place.cache, &directory, run_id),
+            signer: KeySigner(key),
+            directory,
+        })
+    }
+
+    /// Opens the run and drives it to its seal.
+    pub(crate) fn run(
+        mut self,
+        names: &Names,
+        opened: Opened,
+        observer: &mut dyn Observer,
+    ) -> Result<State, Failure> {
+        let note = RunNote {
+            run_id: names.run_id.clone(),
+            started_at: SystemClock.millis(),
+            objective: opened.contract.inputs.spec.clone(),
+        };
+        self.registry.registry.note_run(&note).map_err(store)?;
+        let mut ports = self.ports(observer);
+        drive::open(&mut ports, names, opened).map_err(port)?;
+        drive::drive(&mut ports).map_err(port)
+    }
+
+    /// Takes the run over after a crash and drives it to its seal.
+    pub(crate) fn resume(mut self, observer: &mut dyn Observer) -> Result<State, Failure> {
+        let mut ports = self.ports(observer);
+        drive::resume(&mut ports, owner()?).map_err(port)?;
+        drive::drive(&mut ports).map_err(port)
+    }
+
+    /// Puts the sealed result of the run on its branch.
+    pub(crate) fn land(
+        mut self,
+        state: &State,
+        observer: &mut dyn Observer,
+    ) -> Result<Landed, Failure> {
+        let sealed = self.ledger.head();
+        self.require_pinned(&state.names.run_id, &sealed)?;
+        let path = self.directory.join("after.jsonl");
+        let head = Head::after(&sealed.hash);
+        let mut after = if path.exists() {
+            RunLedger::open(&path, head)
+        } else {
+            RunLedger::create(&path, head)
+        }
+        .map_err(store)?;
+        let mut ports = LandPorts {
+            host: &mut self.machine,
+            after: &mut after,
+            bundle: &self.bundle,
+            signer: &self.signer,
+            clock: &SystemClock,
+            observer,
+        };
+        land::land(&mut ports, state, &sealed).map_err(port)
+    }
+
+    /// Refuses a ledger that does not end where it was sealed: its end may be cut off.
+    fn require_pinned(&mut self, run_id: &str, head: &Head) -> Result<(), Failure> {
+        let pin = self.registry.registry.pinned(run_id).map_err(store)?;
+        let (code, what) = match pin {
+            Some(pin) if pin.hash == head.hash => return Ok(()),
+            Some(_) => (Code::EvidenceAltered, "does not end where it was sealed"),
+            None => (
+                Code::EvidenceIncomplete,
+                "has a seal that the registry does not know",
+            ),
+        };
+        Err(Failure::new(code, format!("the ledger of {run_id} {what}")))
+    }
+
+    fn ports<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Ports<'a> {
+        Ports {
+            host: &mut self.machine,
+            ledger: &mut self.ledger,
+            registry: &mut self.registry,
+            bundle: &mut self.bundle,
+            signer: &self.signer,
+            clock: &SystemClock,
+            observer,
+        }
+    }
+}
+
+/// The key of this user, which must not lie where an agent's work could reach it.
+fn signing_key(place: &Place) -> Result<SigningKey, Failure> {
+    let refuse = |error: keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
+    let keys = keys::Keys::find().map_err(refuse)?;
+    let top = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
+    let (key, _) = keys
+        .outside(top)
+        .and_then(|keys| keys.load_or_create())
+        .map_err(refuse)?;
+    Ok(key)
+}
+
+fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
+    let path: PathBuf = directory.join("driver.lock");
+    match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
+        Some(lock) => Ok(lock),
+        None => Err(Failure::new(
+            Code::RunBusy,
+            format!("another process drives {run_id}"),
+        )),
+    }
+}
+
+/// This process, as others know it.
+pub(crate) fn owner() -> Result<Owner, Failure> {
+    owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
+}
+
+/// The failure of a command that a failure of the store stands for.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is what `map_err` hands over"
+)]
+pub(crate) fn store(error: StoreError) -> Failure {
+    Failure::of(error.code(), &error)
+}
+
+/// The failure of a command that a failure of a port stands for.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is what `map_err` hands over"
+)]
+pub(crate) fn port(error: PortError) -> Failure {
+    Failure::of(error.code, &error)
+}
+
+/// Signs with the key of this user.
+struct KeySigner(SigningKey);
+
+impl Signer for KeySigner {
+    fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
+        Ok(dsse::sign(statement, &self.0).render().into_bytes())
+    }
+}
+
+/// The clock of the system.
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn timestamp(&self) -> String {
+        clock::now()
+    }
+
+    fn millis(&self) -> i64 {
+        clock::now_millis()
+    }
+}
