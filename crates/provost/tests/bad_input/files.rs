@@ -1,0 +1,240 @@
+//! Every command that reads a file, against every kind of bad file.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use rustix::fs::{CWD, FileType, Mode};
+
+use crate::stage::{Stage, Stdin};
+
+/// A command that reads the file it is given as its last argument.
+struct Reading {
+    argv: &'static [&'static str],
+    /// What it says of a file that can be read and holds the wrong thing.
+    wrong: &'static [(i32, Code)],
+}
+
+const INVALID: (i32, Code) = (2, Code::InputInvalid);
+const TOO_LARGE: (i32, Code) = (2, Code::InputTooLarge);
+const UNREADABLE: (i32, Code) = (2, Code::InputUnreadable);
+
+const READINGS: &[Reading] = &[
+    Reading {
+        argv: &["check", "scope", "--file"],
+        // A payload that does not parse is an answer: no.
+        wrong: &[(1, Code::InputInvalid), (1, Code::ScopeInvalid), TOO_LARGE],
+    },
+    Reading {
+        argv: &["run", "--agent-cmd", "true", "-f"],
+        wrong: &[INVALID, TOO_LARGE],
+    },
+    Reading {
+        argv: &[
+            "check",
+            "diff",
+            "--base=HEAD",
+            "--worktree=.",
+            "--allow=src",
+            "--before",
+        ],
+        wrong: &[INVALID, TOO_LARGE],
+    },
+    Reading {
+        argv: &["key", "trust"],
+        wrong: &[(2, Code::UsageError), TOO_LARGE],
+    },
+    Reading {
+        argv: &["verify", "../repo", "--key"],
+        wrong: &[(2, Code::UsageError), TOO_LARGE],
+    },
+];
+
+/// The largest document that is read, less a little.
+const NEARLY: usize = 16 * 1024 * 1024 - 64;
+
+/// Files that can be read and hold the wrong thing.
+pub(crate) fn wrong(place: &Path) -> Vec<(&'static str, PathBuf)> {
+    let mut made = Vec::new();
+    let mut put = |name: &'static str, bytes: &[u8]| {
+        let path = place.join(name);
+        fs::write(&path, bytes).unwrap();
+        made.push((name, path));
+    };
+    put("empty", b"");
+    put("blank", b" \n\t\n");
+    put("null", b"null");
+    put("number", b"1e400");
+    put("text", b"\"x\"");
+    put("list_of_numbers", b"[1,2]");
+    put("list_of_lists", b"[[[\"src\"]]]");
+    put("empty_object", b"{}");
+    put(
+        "twice",
+        br#"{"task_id":"a","task_id":"b","version":1,"version":1}"#,
+    );
+    put("not_utf8", b"[\"\xff\xfe\"]");
+    put("nul", b"[\"a\0b\"]");
+    put("escaped_nul", br#"["a\u0000b"]"#);
+    put("lone_surrogate", br#"["\ud800"]"#);
+    put("byte_order_mark", b"\xef\xbb\xbf[\"src\"]");
+    put("trailing", b"[\"src\"] x");
+    put("cut", b"{\"task_id\": \"a");
+    put("not_json", b"task_id: a\nallowed_paths: [src]\n");
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    put("deep", deep.as_bytes());
+    let deep = format!("{}1{}", "{\"a\":".repeat(200_000), "}".repeat(200_000));
+    put("deep_objects", deep.as_bytes());
+    put("numbers", &list(b"0,", NEARLY));
+    put("objects", &list(b"{},", NEARLY));
+    put("blanks", &list(b"\" \",", NEARLY));
+    put(
+        "long_text",
+        format!("[\"{}\"]", "/".repeat(NEARLY)).as_bytes(),
+    );
+    put("brackets", &vec![b'['; 100_000_000]);
+    let zeros = place.join("zeros");
+    File::create(&zeros).unwrap().set_len(100_000_000).unwrap();
+    made.push(("zeros", zeros));
+    made
+}
+
+/// A list of as many `items` as fit.
+fn list(item: &[u8], length: usize) -> Vec<u8> {
+    let mut text = item.repeat(length / item.len());
+    text.insert(0, b'[');
+    text.pop();
+    text.push(b']');
+    text
+}
+
+/// Things that cannot be read as a file.
+pub(crate) fn unreadable(place: &Path) -> Vec<(&'static str, PathBuf)> {
+    let at = |name: &str| place.join(name);
+    fs::create_dir(at("directory")).unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(CWD, at("fifo"), FileType::Fifo, mode, 0).unwrap();
+    symlink("loop_b", at("loop_a")).unwrap();
+    symlink("loop_a", at("loop_b")).unwrap();
+    symlink("nowhere", at("dangling")).unwrap();
+    File::create(at("file")).unwrap().write_all(b"{}").unwrap();
+    vec![
+        ("directory", at("directory")),
+        ("fifo", at("fifo")),
+        ("loop", at("loop_a")),
+        ("dangling", at("dangling")),
+        ("missing", at("missing")),
+        ("below_a_file", at("file/below")),
+        ("device", "/dev/zero".into()),
+        ("endless_device", "/dev/full".into()),
+        ("long_name", at(&"n".repeat(300))),
+        ("no_name", "".into()),
+    ]
+}
+
+/// Calls `reading` with `file` and shows that it wrote nothing.
+fn judge(stage: &Stage, reading: &Reading, name: &str, file: &Path, stdin: Stdin) -> (i32, Code) {
+    let what = format!("{:?} with {name}", reading.argv);
+    let before = (stage.listing("repo"), stage.listing("keys"));
+    let mut argv: Vec<&std::ffi::OsStr> = vec!["--json".as_ref()];
+    argv.extend(reading.argv.iter().map(std::ffi::OsStr::new));
+    argv.push(file.as_os_str());
+    let seen = stage.call(&argv).stdin(stdin).run(&what);
+    let after = (stage.listing("repo"), stage.listing("keys"));
+    assert_eq!(before, after, "{what}: something was written");
+    seen.verdict(&what)
+}
+
+#[test]
+fn a_file_that_holds_the_wrong_thing_is_refused() {
+    let stage = Stage::new();
+    let files = wrong(&stage.at("home"));
+    for reading in READINGS {
+        for (name, path) in &files {
+            let got = judge(&stage, reading, name, path, Stdin::Null);
+            assert!(
+                reading.wrong.contains(&got),
+                "{:?} with {name}: {got:?}",
+                reading.argv
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_file_is_refused() {
+    let stage = Stage::new();
+    let files = unreadable(&stage.at("home"));
+    for reading in READINGS {
+        for (name, path) in &files {
+            let got = judge(&stage, reading, name, path, Stdin::Null);
+            let usage = path.as_os_str().is_empty() && got == (2, Code::UsageError);
+            assert!(
+                got == UNREADABLE || usage,
+                "{:?} with {name}: {got:?}",
+                reading.argv
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_refused() {
+    let stage = Stage::new();
+    let file = stage.at("home/secret");
+    fs::write(&file, "[\"src\"]").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        stage.give_to_nobody();
+    }
+    for reading in READINGS {
+        let mut argv = vec!["--json"];
+        argv.extend(reading.argv);
+        argv.push(file.to_str().unwrap());
+        let call = stage.call(&argv);
+        let call = if is_root { call.by_nobody() } else { call };
+        let what = format!("{argv:?}");
+        assert_eq!(call.run(&what).verdict(&what), UNREADABLE, "{what}");
+    }
+}
+
+#[test]
+fn stdin_is_read_like_a_file() {
+    let stage = Stage::new();
+    let files = wrong(&stage.at("home"));
+    let dash = Path::new("-");
+    // Those that read `-`; the others take it for a name.
+    for reading in &READINGS[..3] {
+        for (name, path) in &files {
+            let got = judge(&stage, reading, name, dash, Stdin::File(path.clone()));
+            assert!(
+                reading.wrong.contains(&got),
+                "{:?} with {name}: {got:?}",
+                reading.argv
+            );
+        }
+        for stdin in [Stdin::Closed, Stdin::Null] {
+            let name = format!("{stdin:?}");
+            let got = judge(&stage, reading, &name, dash, stdin);
+            assert!(
+                reading.wrong.contains(&got) || got == UNREADABLE,
+                "{:?} with {name}: {got:?}",
+                reading.argv
+            );
+        }
+        let endless = Stdin::File("/dev/zero".into());
+        let got = judge(&stage, reading, "/dev/zero", dash, endless);
+        assert_eq!(got, TOO_LARGE, "{:?}", reading.argv);
+        let got = judge(
+            &stage,
+            reading,
+            "a directory",
+            dash,
+            Stdin::File(stage.at("home")),
+        );
+        assert_eq!(got, UNREADABLE, "{:?}", reading.argv);
+    }
+}

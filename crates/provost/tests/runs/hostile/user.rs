@@ -1,0 +1,59 @@
+//! The same as an ordinary user, when the tests run as root.
+
+use super::{Contained, Harms, Refused, Untried, check_in};
+use crate::scene::{Scene, is_root, lacks};
+
+/// A scene of an ordinary user, if this process can become one.
+fn scene() -> Option<Scene> {
+    if !is_root() {
+        // Nothing is missing: all other tests run as an ordinary user then.
+        return None;
+    }
+    if lacks("setpriv") {
+        return None;
+    }
+    let scene = Scene::of_nobody();
+    scene.copy_binary();
+    Some(scene)
+}
+
+#[test]
+fn an_ordinary_user_has_the_same_walls() {
+    let cases = [
+        ("honest", ":", Contained, Untried),
+        (
+            "path",
+            "mkdir -p @OUTSIDE@; echo owned > @OUTSIDE@/canary",
+            Contained,
+            Harms,
+        ),
+        (
+            "hook",
+            "echo owned > @REPO@/.git/hooks/post-checkout",
+            Contained,
+            Harms,
+        ),
+        (
+            "secret",
+            "grep -q xyzzy @OUTSIDE@/secret && echo LOOT",
+            Contained,
+            Harms,
+        ),
+        (
+            "hidden",
+            "git update-index --skip-worktree docs/readme.md; echo owned > docs/readme.md",
+            Refused(&[("out_of_scope", "docs/readme.md")]),
+            Untried,
+        ),
+        (
+            "unreadable",
+            "mkdir src/shut; echo x > src/shut/x; echo x > src/y; chmod 0 src/shut src/y",
+            Refused(&[("unverifiable", "src/shut"), ("unverifiable", "src/y")]),
+            Untried,
+        ),
+    ];
+    for (name, script, want, plainly) in cases {
+        let Some(scene) = scene() else { return };
+        check_in(&scene, name, script, &want, plainly);
+    }
+}

@@ -1,0 +1,10 @@
+//! Whole runs of the real binary: hostile agents, honest ones, and drivers that die.
+
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod honest;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod scene;

@@ -1,0 +1,236 @@
+//! Runs the real binary, git and agents in a scene, each with a time limit.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+
+use super::{PATH, PATIENCE, Scene};
+
+/// What became of a command.
+pub(crate) struct Outcome {
+    /// Its exit status; a signal counts as 128 and its number, as in a shell.
+    pub(crate) exit: i32,
+    /// What it printed as JSON, or null.
+    pub(crate) json: Value,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stdout = String::from_utf8_lossy(&self.stdout);
+        write!(
+            formatter,
+            "exit {}\n{stdout:.4000}\n{:.4000}",
+            self.exit, self.stderr
+        )
+    }
+}
+
+impl Outcome {
+    /// The code of the verdict, of a run or of a refusal.
+    pub(crate) fn code(&self) -> &str {
+        let of_run = self.json.pointer("/verdict/code");
+        let code = of_run.or_else(|| self.json.pointer("/code"));
+        code.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A text of the JSON answer.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.json[name].as_str().unwrap_or_default()
+    }
+
+    /// The reason and path of everything the verdict complains about.
+    pub(crate) fn findings(&self) -> Vec<(String, String)> {
+        let rows = self.json.pointer("/verdict/details/findings");
+        let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let rows = rows.and_then(Value::as_array).into_iter().flatten();
+        rows.map(|row| (text(row, "reason"), text(row, "path")))
+            .collect()
+    }
+}
+
+/// A command at work in its own process group.
+pub(crate) struct Running {
+    child: Child,
+    output: [PathBuf; 2],
+}
+
+impl Running {
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Outcome {
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if since.elapsed() > PATIENCE {
+                self.signal_all(Signal::KILL);
+                panic!("it did not end in time: {:?}", self.outcome(127));
+            }
+            sleep(Duration::from_millis(2));
+        };
+        self.outcome(exit(status))
+    }
+
+    fn outcome(&self, exit: i32) -> Outcome {
+        let [stdout, stderr] = self.output.each_ref().map(|path| fs::read(path).unwrap());
+        Outcome {
+            exit,
+            json: serde_json::from_slice(&stdout).unwrap_or_default(),
+            stdout,
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Sends a signal to this one process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Sends a signal to its whole process group, as a terminal does.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        let _ = kill_process_group(self.pid(), signal);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.goes_on() {
+            self.signal_all(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn exit(status: ExitStatus) -> i32 {
+    let signal = status.signal().map(|signal| 128 + signal);
+    status.code().or(signal).unwrap()
+}
+
+impl Scene {
+    /// The binary under test, with words for it.
+    pub(crate) fn provost(&self, words: &[&str]) -> Command {
+        let own = self.path("provost");
+        let program = if own.exists() {
+            own
+        } else {
+            PathBuf::from(env!("CARGO_BIN_EXE_provost"))
+        };
+        let mut command = self.command(&program.display().to_string());
+        command.args(words);
+        command
+    }
+
+    /// Gives the scene a copy of the binary, for users who cannot reach the original.
+    pub(crate) fn copy_binary(&self) {
+        // Not by this process: a sibling thread that forks would keep the copy open for writing.
+        let done = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_provost"))
+            .arg(self.path("provost"))
+            .status();
+        assert!(done.unwrap().success());
+        self.own();
+    }
+
+    /// A program in the repository, as the scene's user, with nothing of this environment.
+    fn command(&self, program: &str) -> Command {
+        let mut command = match self.user {
+            None => Command::new(program),
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command
+                    .args([format!("--reuid={user}"), format!("--regid={user}")])
+                    .args(["--clear-groups", program]);
+                command
+            }
+        };
+        command
+            .current_dir(self.path("repo"))
+            .env_clear()
+            .env("PATH", PATH)
+            .env("HOME", self.path("home"))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("PROVOST_KEYS", self.path("config/keys"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .process_group(0);
+        command
+    }
+
+    /// Starts `command`.
+    pub(crate) fn spawn(&self, mut command: Command) -> Running {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let output = ["stdout", "stderr"].map(|name| self.path(&format!("{number}.{name}")));
+        let [stdout, stderr] = output.each_ref().map(|path| File::create(path).unwrap());
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        Running { child, output }
+    }
+
+    /// Runs the binary with these words.
+    pub(crate) fn ask(&self, words: &[&str]) -> Outcome {
+        self.spawn(self.provost(words)).wait()
+    }
+
+    /// Verifies the bundle of a run.
+    pub(crate) fn verify(&self, run: &str) -> Outcome {
+        let bundle = self.evidence(run, "").display().to_string();
+        self.ask(&["verify", &bundle, "--json"])
+    }
+
+    /// Runs git in the repository, which must succeed, and says what it printed.
+    pub(crate) fn git(&self, words: &[&str]) -> String {
+        self.git_in("repo", words)
+    }
+
+    /// The same in another directory of the scene.
+    pub(crate) fn git_in(&self, directory: &str, words: &[&str]) -> String {
+        let mut command = self.command("git");
+        command.current_dir(self.path(directory)).args(words);
+        let outcome = self.spawn(command).wait();
+        assert_eq!(outcome.exit, 0, "git {words:?}: {}", outcome.stderr);
+        String::from_utf8(outcome.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A clone of the repository at `name`, with the base checked out.
+    pub(crate) fn clone(&self, name: &str) {
+        let (from, to) = (self.path("repo"), self.path(name));
+        let words = [from, to].map(|path| path.display().to_string());
+        self.git(&["clone", "-q", &words[0], &words[1]]);
+        self.git_in(name, &["config", "user.name", "somebody"]);
+        self.git_in(name, &["config", "user.email", "somebody@localhost"]);
+    }
+
+    /// Runs an agent without any box, in a clone of the repository at `name`.
+    pub(crate) fn run_plainly(&self, script: &str, name: &str) -> Outcome {
+        self.clone(name);
+        let agent = self.agent(script);
+        let (program, script) = agent.split_once(' ').unwrap();
+        let mut command = self.command(program);
+        command.arg(script).current_dir(self.path(name));
+        self.spawn(command).wait()
+    }
+}

@@ -1,0 +1,66 @@
+//! Looks for processes and mounts that a run left behind.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::{Scene, Surroundings};
+
+impl Scene {
+    /// Processes that have something to do with this scene, and mounts of it.
+    ///
+    /// A process inside a box is known by what is mounted there, whatever it calls itself.
+    pub(crate) fn traces(&self) -> Vec<String> {
+        let mark = self.mark();
+        let holds = |path: String| {
+            let bytes = fs::read(path).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).contains(&mark)
+        };
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap() {
+            let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+            if name.parse::<u32>().is_err() {
+                continue;
+            }
+            for file in ["cmdline", "mountinfo"] {
+                if holds(format!("/proc/{name}/{file}")) {
+                    let words = fs::read(format!("/proc/{name}/cmdline")).unwrap_or_default();
+                    let words = String::from_utf8_lossy(&words).replace('\0', " ");
+                    found.push(format!("{file} of {name}: {words}"));
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Nothing of a run is left: no process, no mount, no workspace, no lease, and everything
+    /// around is as it was `before`.
+    pub(crate) fn assert_clean(&self, before: &Surroundings, name: &str) {
+        let nothing: [&str; 0] = [];
+        assert_eq!(self.traces(), nothing, "{name}: processes");
+        let left = self.workspaces();
+        assert!(left.is_empty(), "{name}: workspaces {left:?}");
+        assert_eq!(
+            before.differences(&self.surroundings()),
+            nothing,
+            "{name}: changed"
+        );
+        let leases = self.ask(&["lease", "list", "--json"]);
+        assert_eq!(leases.stdout, b"[]\n", "{name}: leases");
+    }
+
+    /// Waits until every process of the scene is gone.
+    pub(crate) fn await_silence(&self, name: &str) {
+        until(&format!("{name}: silence"), || self.traces().is_empty());
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(30), "{what}");
+        sleep(Duration::from_millis(5));
+    }
+}
