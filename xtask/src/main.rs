@@ -1,3 +1,89 @@
 //! Chores of the project: tidy tests, corpora, benches.
 
-fn main() {}
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use xtask::{bench, corpus, tidy};
+
+const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | bench [--quick]\n";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["tidy"] => run_tidy(),
+        ["bench"] => run_bench(bench::Length::Full),
+        ["bench", "--quick"] => run_bench(bench::Length::Quick),
+        ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {
+            Ok(code) => code,
+            Err(why) => complain(&format!("{why}\n")),
+        },
+        _ => complain(USAGE),
+    }
+}
+
+fn complain(words: &str) -> ExitCode {
+    let _ = std::io::stderr().write_all(words.as_bytes());
+    ExitCode::from(2)
+}
+
+fn run_corpus(kind: &str, directory: &Path) -> Result<ExitCode, corpus::CorpusError> {
+    let program = program()?;
+    let report = corpus::run(kind, directory, &program)?;
+    let mut out = std::io::stdout().lock();
+    let _ = write!(out, "{report}");
+    Ok(if report.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The program to test: `$PROVOST`, or the one that cargo builds beside this one.
+fn program() -> Result<PathBuf, corpus::CorpusError> {
+    if let Some(program) = std::env::var_os("PROVOST") {
+        return Ok(program.into());
+    }
+    let own = std::env::current_exe().map_err(|_| corpus::CorpusError::NotBuilt)?;
+    // Beside this one, wherever that is: a second target directory would build everything anew.
+    let target = own
+        .ancestors()
+        .nth(2)
+        .ok_or(corpus::CorpusError::NotBuilt)?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "provost", "--target-dir"])
+        .arg(target)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err(corpus::CorpusError::NotBuilt);
+    }
+    Ok(own.with_file_name("provost"))
+}
+
+fn run_bench(length: bench::Length) -> ExitCode {
+    match bench::run(length) {
+        Err(why) => complain(&format!("{why}\n")),
+        Ok(report) => {
+            let _ = write!(std::io::stdout().lock(), "{report}");
+            let required = std::env::var_os("PROVOST_TEST_REQUIRE");
+            let holds = report.holds(required.is_some_and(|value| value == "all"));
+            ExitCode::from(u8::from(!holds))
+        }
+    }
+}
+
+fn run_tidy() -> ExitCode {
+    match tidy::check(Path::new(".")) {
+        Err(why) => complain(&format!("{why}\n")),
+        Ok(findings) => {
+            let mut out = std::io::stdout().lock();
+            for finding in &findings {
+                let _ = writeln!(out, "{finding}");
+            }
+            let _ = writeln!(out, "tidy: {} findings", findings.len());
+            ExitCode::from(u8::from(!findings.is_empty()))
+        }
+    }
+}

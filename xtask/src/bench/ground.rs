@@ -1,0 +1,102 @@
+//! Repositories to measure in, thrown away afterwards.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{BenchError, time};
+
+/// A directory below the current one, so that it is on the disk that is worked on.
+#[derive(Debug)]
+pub(super) struct Ground {
+    scratch: tempfile::TempDir,
+    made: Cell<u32>,
+}
+
+impl Ground {
+    pub(super) fn new() -> Result<Self, BenchError> {
+        let place = std::env::current_exe()?;
+        let place = place.parent().unwrap_or(Path::new("."));
+        Ok(Self {
+            scratch: tempfile::tempdir_in(place)?,
+            made: Cell::new(0),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A new small repository, whose acceptance command wants a file that is not there yet.
+    pub(super) fn repository(&self) -> Result<PathBuf, BenchError> {
+        let place = self.fresh()?;
+        fs::create_dir(place.join("src"))?;
+        fs::write(place.join("src/old"), "old\n")?;
+        let check = place.join("check.sh");
+        fs::write(&check, "#!/bin/sh\ntest -f src/new\n")?;
+        fs::set_permissions(&check, fs::Permissions::from_mode(0o755))?;
+        commit(&place)?;
+        Ok(place)
+    }
+
+    /// A checkout of `count` files in directories of twenty, one of them changed.
+    pub(super) fn checkout_of(&self, count: usize) -> Result<String, BenchError> {
+        let place = self.fresh()?;
+        for number in 0..count {
+            let directory = place.join(format!("d{}/e{}", number / 400, number / 20 % 20));
+            fs::create_dir_all(&directory)?;
+            let text = format!("file {number}\n").repeat(1 + number % 40 * 20);
+            fs::write(directory.join(format!("f{number}.txt")), text)?;
+        }
+        commit(&place)?;
+        fs::write(place.join("d0/e0/f0.txt"), "changed\n")?;
+        Ok(place.display().to_string())
+    }
+
+    /// How long one whole run takes in `repository`.
+    pub(super) fn run(&self, provost: &Path, repository: &Path) -> Result<f64, BenchError> {
+        let mut command = Command::new(provost);
+        command
+            .args(["--json", "run", "write a file", "--allow", "src"])
+            .args(["--accept", "./check.sh"])
+            .args(["--agent-cmd", "sh -c 'echo new > src/new'"])
+            .current_dir(repository)
+            .env("PROVOST_KEYS", self.path().join("keys"))
+            .env("XDG_CACHE_HOME", self.path().join("cache"));
+        time(&mut command)
+    }
+
+    fn fresh(&self) -> Result<PathBuf, BenchError> {
+        self.made.set(self.made.get() + 1);
+        let place = self.path().join(format!("r{}", self.made.get()));
+        fs::create_dir(&place)?;
+        Ok(place)
+    }
+}
+
+fn commit(place: &Path) -> Result<(), BenchError> {
+    let calls: [&[&str]; 3] = [
+        &["init", "--quiet", "--initial-branch=main"],
+        &["add", "--all"],
+        &["commit", "--quiet", "--message=begin"],
+    ];
+    for arguments in calls {
+        let mut git = Command::new("git");
+        git.args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "gc.auto=0",
+        ])
+        .args(arguments)
+        .current_dir(place)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        time(&mut git)?;
+    }
+    Ok(())
+}

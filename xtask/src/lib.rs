@@ -1,0 +1,5 @@
+//! Chores of the project, as a library so that the integration tests run the same code.
+
+pub mod bench;
+pub mod corpus;
+pub mod tidy;

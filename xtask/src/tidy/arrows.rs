@@ -1,0 +1,177 @@
+//! Checks who may depend on whom.
+
+use serde::Deserialize;
+
+use super::Finding;
+
+/// A crate of the workspace, as `cargo metadata` tells.
+#[derive(Debug, Deserialize)]
+pub(super) struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    /// `dev`, `build`, or nothing for an ordinary one.
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// What a crate may use.
+struct Rule {
+    package: &'static str,
+    ours: &'static [&'static str],
+    /// Crates of others, where they are limited to those that do nothing to the machine.
+    others: Option<&'static [&'static str]>,
+}
+
+const CORE_ENGINE: &[&str] = &["provost-core", "provost-engine"];
+
+const RULES: &[Rule] = &[
+    Rule {
+        package: "provost-core",
+        ours: &[],
+        others: Some(&[
+            "base64",
+            "ed25519-dalek",
+            "flate2",
+            "serde",
+            "serde_json",
+            "serde_path_to_error",
+            "sha1-checked",
+            "sha2",
+            "thiserror",
+        ]),
+    },
+    Rule {
+        package: "provost-dialects",
+        ours: &["provost-core"],
+        others: Some(&[
+            "serde",
+            "serde-saphyr",
+            "serde_json",
+            "serde_path_to_error",
+            "thiserror",
+            "toml",
+        ]),
+    },
+    Rule {
+        package: "provost-engine",
+        ours: &["provost-core"],
+        others: Some(&["serde", "serde_json", "thiserror"]),
+    },
+    Rule {
+        package: "provost-host",
+        ours: CORE_ENGINE,
+        others: None,
+    },
+    Rule {
+        package: "provost-store",
+        ours: CORE_ENGINE,
+        others: None,
+    },
+    Rule {
+        package: "provost-lens",
+        ours: CORE_ENGINE,
+        others: None,
+    },
+    Rule {
+        package: "provost",
+        ours: &[
+            "provost-core",
+            "provost-dialects",
+            "provost-engine",
+            "provost-host",
+            "provost-lens",
+            "provost-store",
+        ],
+        others: None,
+    },
+];
+
+/// Reads what `cargo metadata` prints.
+pub(super) fn read(metadata: &[u8]) -> Result<Vec<Package>, String> {
+    serde_json::from_slice(metadata)
+        .map(|metadata: Metadata| metadata.packages)
+        .map_err(|why| format!("cargo metadata: {why}"))
+}
+
+/// Finds dependencies that the rules do not name; those of tests only and of the chores are free.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages.iter().filter(|package| package.name != "xtask") {
+        let Some(rule) = RULES.iter().find(|rule| rule.package == package.name) else {
+            let what = "a crate that no arrow leads to; give it a place in the house";
+            findings.push(Finding::new(&package.name, what));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            if dependency.kind.as_deref() != Some("dev") {
+                findings.extend(judge(rule, packages, &dependency.name));
+            }
+        }
+    }
+    findings
+}
+
+fn judge(rule: &Rule, packages: &[Package], name: &str) -> Option<Finding> {
+    if packages.iter().any(|package| package.name == name) {
+        let allowed = rule.ours.contains(&name);
+        let what = format!("may not depend on {name}: the arrows do not point there");
+        return (!allowed).then(|| Finding::new(rule.package, what));
+    }
+    let allowed = rule.others.is_none_or(|others| others.contains(&name));
+    let what = format!("may not depend on {name}: only crates known to be pure are allowed here");
+    (!allowed).then(|| Finding::new(rule.package, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
+
+    fn package(name: &str, dependencies: &[&str]) -> Package {
+        let dependency = |name: &&str| {
+            let (name, kind) = match name.split_once(' ') {
+                Some((name, kind)) => (name, Some(kind.to_owned())),
+                None => (*name, None),
+            };
+            Dependency {
+                name: name.to_owned(),
+                kind,
+            }
+        };
+        Package {
+            name: name.to_owned(),
+            dependencies: dependencies.iter().map(dependency).collect(),
+        }
+    }
+
+    #[test]
+    fn an_arrow_that_points_elsewhere_is_found() {
+        let packages = [
+            package("provost-core", &["serde", "rustix", "tempfile dev"]),
+            package("provost-engine", &["provost-core", "provost-host"]),
+            package("provost-host", &["provost-core", "provost-store", "rustix"]),
+            package("provost-store", &["provost-host dev", "cc build"]),
+            package("provost-dialects", &["provost-core", "provost-host build"]),
+            package("provost-shared", &[]),
+            package("xtask", &["provost-host"]),
+        ];
+        let want = [
+            "provost-core: may not depend on rustix: \
+             only crates known to be pure are allowed here",
+            "provost-engine: may not depend on provost-host: the arrows do not point there",
+            "provost-host: may not depend on provost-store: the arrows do not point there",
+            "provost-dialects: may not depend on provost-host: the arrows do not point there",
+            "provost-shared: a crate that no arrow leads to; give it a place in the house",
+        ];
+        assert_eq!(lines(&check(&packages)), want);
+    }
+}

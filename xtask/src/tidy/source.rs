@@ -1,0 +1,181 @@
+//! Checks words that must not stand in the code.
+
+use super::house::is_source;
+use super::{Finding, SourceFile};
+
+/// Where `unsafe` may stand.
+const BOXES: &str = "crates/provost-host/src/boxes";
+
+/// Cases that others wrote and nobody edits.
+const CORPUS: &str = "tests/corpus/";
+
+/// Checks every line of every file.
+pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
+    // Put together here, so that this file does not hold what it looks for.
+    let places = ["work", "root"].map(|name| format!("/{name}/"));
+    let mut findings = Vec::new();
+    for file in files {
+        for (index, line) in file.text.lines().enumerate() {
+            let mut report = |what: String| {
+                let place = format!("{}:{}", file.path, index + 1);
+                findings.push(Finding::new(place, what));
+            };
+            if !file.path.starts_with(CORPUS) {
+                for place in places.iter().filter(|place| names(line, place)) {
+                    report(format!("names a place of one machine: {place}"));
+                }
+            }
+            if is_source(&file.path) {
+                banned(&file.path, &code_of(line)).for_each(&mut report);
+            }
+        }
+    }
+    findings
+}
+
+/// Words that this line of code should not have.
+fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
+    let boxed = path
+        .strip_prefix(BOXES)
+        .is_some_and(|rest| rest.starts_with(['/', '.']));
+    let found = [
+        (
+            code.contains("[allow("),
+            "`allow`; use `expect` with a reason",
+        ),
+        (code.contains("todo!"), "`todo!`"),
+        (code.contains("unimplemented!"), "`unimplemented!`"),
+        (
+            !boxed && has_word(code, "unsafe"),
+            "`unsafe` outside of the boxes",
+        ),
+    ];
+    found
+        .into_iter()
+        .filter(|(there, _)| *there)
+        .map(|(_, what)| what.to_owned())
+}
+
+/// Whether `line` holds `place` as the beginning of a path.
+fn names(line: &str, place: &str) -> bool {
+    line.match_indices(place).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        // After a letter, a dot or a variable it is the middle of another path.
+        !before.is_some_and(|before| before.is_alphanumeric() || "._-~)}>*".contains(before))
+    })
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    let inside = |character: char| character.is_alphanumeric() || character == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back().is_some_and(inside);
+        let after = code[at + word.len()..].chars().next().is_some_and(inside);
+        !before && !after
+    })
+}
+
+/// A line without its comment and without what stands between quotes.
+///
+/// Texts over several lines are taken for code, which can only find too much.
+fn code_of(line: &str) -> String {
+    let mut code = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['"', '\'', '/']) {
+        code.push_str(&rest[..at]);
+        let here = &rest[at..];
+        let skip = if here.starts_with("//") {
+            return code;
+        } else if here.starts_with("'\"'") {
+            3
+        } else if here.starts_with("'\\\"'") {
+            4
+        } else if here.starts_with('"') {
+            end_of_text(here)
+        } else {
+            code.push_str(&here[..1]);
+            1
+        };
+        rest = &here[skip..];
+    }
+    code + rest
+}
+
+/// Where the text that begins with a quote ends; an open end is the end of the line.
+fn end_of_text(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files;
+    use super::*;
+
+    fn count(path: &str, line: &str) -> usize {
+        check(&files(&[(path, line)])).len()
+    }
+
+    #[test]
+    fn words_that_are_not_allowed_are_found_in_code_only() {
+        let cases = [
+            ("#[allow(dead_code)]", 1),
+            ("#![allow(dead_code)]", 1),
+            ("#[expect(dead_code, reason = \"[allow(\")]", 0),
+            ("    todo!()", 1),
+            ("let x = \"todo!\"; unimplemented!()", 1),
+            ("// todo! later", 0),
+            ("unsafe { call() }", 1),
+            ("#[unsafe(no_mangle)]", 1),
+            ("unsafe_code", 0),
+            ("//! `unsafe` is in the box", 0),
+            ("let quote = '\"'; unsafe { call() }", 1),
+            ("let quote = '\\\"'; unsafe { call() }", 1),
+            ("let text = \"a \\\" b\"; unsafe { call() }", 1),
+            ("let text = \"a \\\" unsafe\";", 0),
+            ("let x = a / b; unsafe { call() }", 1),
+        ];
+        for (line, want) in cases {
+            assert_eq!(count("crates/a/src/x.rs", line), want, "{line}");
+            assert_eq!(count("docs/x.md", line), 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn unsafe_code_has_one_place() {
+        let line = "unsafe { call() }";
+        let cases = [
+            ("crates/provost-host/src/boxes/sys.rs", 0),
+            ("crates/provost-host/src/boxes.rs", 0),
+            ("crates/provost-host/src/boxes_too.rs", 1),
+            ("crates/provost-host/src/git.rs", 1),
+            ("crates/provost-core/src/boxes/sys.rs", 1),
+        ];
+        for (path, want) in cases {
+            assert_eq!(count(path, line), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found_in_every_file() {
+        let [work, root] = ["work", "root"].map(|name| format!("/{name}/x"));
+        for (line, want) in [
+            (work.clone(), 1),
+            (format!("see `{root}`"), 1),
+            (format!("target = \"{work}\""), 1),
+            (format!("src{work}"), 0),
+            (format!("$HOME{root} ${{HOME}}{root}"), 0),
+            ("/works/ /rooted".to_owned(), 0),
+        ] {
+            assert_eq!(count("docs/x.md", &line), want, "{line}");
+            assert_eq!(count("tests/corpus/x.json", &line), 0, "{line}");
+        }
+    }
+}
