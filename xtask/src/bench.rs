@@ -65,20 +65,24 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     let ground = Ground::new()?;
 
     let boxes = programs.example("box_bench", &[&turns.to_string()], &ground)?;
-    match boxes.get("bubblewrap") {
-        Some(bubblewrap) => report.judge(
+    if boxes.has("bubblewrap") {
+        let bubblewrap = boxes.of("bubblewrap");
+        report.judge(
             "box start : bubblewrap",
-            boxes["box"],
-            *bubblewrap,
+            boxes.of("box"),
+            bubblewrap,
             BOX_START,
-        ),
-        None => report.skip("box start : bubblewrap", "there is no bwrap"),
+        );
+        let (ours, theirs) = (boxes.of("box-work"), boxes.of("bubblewrap-work"));
+        report.tell("box start : bubblewrap, work only", ours, theirs);
+    } else {
+        report.skip("box start : bubblewrap", "there is no bwrap");
     }
-    report.tell("box start : bare start", boxes["box"], boxes["bare"]);
+    report.tell("box start : bare start", boxes.of("box"), boxes.of("bare"));
     report.tell(
         "self-test of a box : box start",
-        boxes["selftest"],
-        boxes["box"],
+        boxes.of("selftest"),
+        boxes.of("box"),
     );
 
     let here = ground.path().display().to_string();
@@ -86,8 +90,8 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     let appends = programs.example("append_bench", &[&here, count], &ground)?;
     report.judge(
         "append : write+fdatasync",
-        appends["append"],
-        appends["write+fdatasync"],
+        appends.of("append"),
+        appends.of("write+fdatasync"),
         APPEND,
     );
 
@@ -99,7 +103,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     let turns = if quick { "3" } else { "5" };
     let captures = programs.example("capture_bench", &[&checkout, turns], &ground)?;
     let name = format!("capture of {files} files : git status");
-    report.tell(&name, captures["capture"], captures["git-status"]);
+    report.tell(&name, captures.of("capture"), captures.of("git-status"));
     Ok(report)
 }
 
@@ -115,7 +119,7 @@ fn runs(
         let repository = ground.repository()?;
         first.push(ground.run(&programs.provost(), &repository)?);
         later.push(ground.run(&programs.provost(), &repository)?);
-        boxes.push(programs.example("box_bench", &["5"], ground)?["box"]);
+        boxes.push(programs.example("box_bench", &["5"], ground)?.of("box"));
     }
     let start = median(boxes);
     report.judge("first run on a base : box start", median(first), start, RUN);

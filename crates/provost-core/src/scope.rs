@@ -63,7 +63,7 @@ pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
     if entry.len() > LONGEST {
         return Err(EntryError::Path(PathError::TooLong));
     }
-    if entry.starts_with(char::is_whitespace) || entry.ends_with(char::is_whitespace) {
+    if is_blank_edged(entry) {
         return Err(EntryError::BlankEdged);
     }
     if entry.contains(['*', '?', '[']) {
@@ -80,10 +80,18 @@ pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
         return Err(EntryError::Root);
     }
     let path = RepoPath::try_from(parts.join("/")).map_err(EntryError::Path)?;
+    // Normalising may have brought a blank to the edge, as in `a /`.
+    if is_blank_edged(path.as_str()) {
+        return Err(EntryError::BlankEdged);
+    }
     match protect::control_directory(&path) {
         Some(directory) => Err(EntryError::Control(directory)),
         None => Ok(path),
     }
+}
+
+fn is_blank_edged(text: &str) -> bool {
+    text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace)
 }
 
 impl Scope {
@@ -209,6 +217,8 @@ mod tests {
             ("   ", EntryError::Empty),
             (" app", EntryError::BlankEdged),
             ("app\t", EntryError::BlankEdged),
+            ("app /", EntryError::BlankEdged),
+            ("./ app", EntryError::BlankEdged),
             ("**", EntryError::Wildcard),
             ("app/*.txt", EntryError::Wildcard),
             ("app/?.txt", EntryError::Wildcard),

@@ -1,7 +1,9 @@
 //! Measures the start of a box against bubblewrap and against a bare start of the same program.
 //!
-//! Prints one line a measure: its name and the median in microseconds. The measures take turns, so
-//! that a change of the machine's mood hits all of them. The argument is the number of turns.
+//! Prints one line a measure: its name and the median in microseconds, and one with `-work` for the
+//! processor time it took on average, which other programs disturb less. The measures take turns, so
+//! that a change of the machine's mood hits all of them. The argument is the number of turns; names
+//! after it pick measures, for a profiler.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -29,11 +31,14 @@ const BUBBLEWRAP: &[&str] = &[
     "/bin/true",
 ];
 
+/// A tick of the kernel's books, in microseconds.
+const TICK: f64 = 10_000.0;
+
 type Measure<'a> = Box<dyn FnMut() -> Result<(), Box<dyn Error>> + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     boxes::main_if_launcher();
-    let turns: usize = match std::env::args().nth(1) {
+    let turns: u32 = match std::env::args().nth(1) {
         Some(text) => text.parse()?,
         None => 100,
     };
@@ -56,21 +61,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     if bubblewrap().is_ok() {
         measures.push(("bubblewrap", Box::new(bubblewrap)));
     }
+    let picked: Vec<String> = std::env::args().skip(2).collect();
+    if !picked.is_empty() {
+        measures.retain(|(name, _)| picked.iter().any(|pick| pick == name));
+    }
     let mut times = vec![Vec::new(); measures.len()];
-    for turn in 0..turns.max(1) {
+    let mut work = vec![0; measures.len()];
+    let turns = turns.max(1);
+    for turn in 0..turns as usize {
         for place in 0..measures.len() {
             // Everybody goes first now and then.
             let at = (place + turn) % measures.len();
-            let begin = Instant::now();
+            let (begin, worked) = (Instant::now(), children()?);
             (measures[at].1)()?;
             times[at].push(begin.elapsed());
+            work[at] += children()? - worked;
         }
     }
     let mut out = std::io::stdout().lock();
-    for ((name, _), times) in measures.iter().zip(times) {
+    for ((name, _), (times, work)) in measures.iter().zip(times.into_iter().zip(work)) {
+        let average = f64::from(work) * TICK / f64::from(turns);
         writeln!(out, "{name} {:.1}", median(times).as_secs_f64() * 1e6)?;
+        writeln!(out, "{name}-work {average:.1}")?;
     }
     Ok(())
+}
+
+/// What the children that ended have worked so far, in ticks.
+fn children() -> Result<u32, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    // After the name come state and ten numbers, then our own two times, then the children's.
+    let fields = fields.split_whitespace().skip(13).take(2);
+    Ok(fields.map(str::parse::<u32>).sum::<Result<_, _>>()?)
 }
 
 fn start_box(profile: &Profile, scratch: &Path) -> Result<(), Box<dyn Error>> {

@@ -3,8 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Medians by name, in microseconds.
-pub(super) type Measures = BTreeMap<String, f64>;
+/// Times by name, in microseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measures(BTreeMap<String, f64>);
+
+impl Measures {
+    /// Whether there is a measure of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The measure, or no number, which keeps no limit.
+    pub(super) fn of(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(f64::NAN)
+    }
+}
 
 /// Reads lines of a name and a number; what is none of that is left out.
 pub(super) fn parse(text: &str) -> Measures {
@@ -13,7 +26,7 @@ pub(super) fn parse(text: &str) -> Measures {
         let (name, value) = (words.next()?, words.next()?);
         Some((name.to_owned(), value.parse().ok()?))
     };
-    text.lines().filter_map(line).collect()
+    Measures(text.lines().filter_map(line).collect())
 }
 
 /// One line of the table.
@@ -186,7 +199,8 @@ mod tests {
     #[test]
     fn measures_are_lines_of_a_name_and_a_number() {
         let measures = parse("box 12.5\nappend 3 us\nratio\n\nx y\n");
-        assert_eq!(measures.len(), 2);
-        assert!((measures["box"] - 12.5).abs() < 1e-9);
+        assert!(measures.has("append") && !measures.has("x"));
+        assert!((measures.of("box") - 12.5).abs() < 1e-9);
+        assert!(measures.of("nothing").is_nan());
     }
 }
