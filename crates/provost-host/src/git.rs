@@ -188,6 +188,8 @@ pub(crate) fn system<E: Into<std::io::Error>>(
 /// A repository on this machine.
 #[derive(Debug)]
 pub struct Repository {
+    /// Before the rest, so that its process ends before its directory goes.
+    idle: batch::Idle,
     git: Git,
     side: Side,
     git_dir: PathBuf,

@@ -1,7 +1,13 @@
 //! Reads many objects from one git process.
+//!
+//! Starting git costs more than reading a few objects, so a process that answered well is kept for
+//! the next reader. Objects that are written meanwhile are found: git looks again for what it does
+//! not know. It ends with its input, and so with us.
 
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use provost_core::object::{Kind, Oid};
 
@@ -11,26 +17,65 @@ use super::{GitError, Repository, system};
 /// The largest object we take into memory.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// How long a process is used again; its time limit counts from its start.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// A process that waits for the next reader.
+pub(super) type Idle = Arc<Mutex<Option<Reader>>>;
+
 /// A reader of objects; every object it gives has the id that was asked for.
 #[derive(Debug)]
 pub struct Batch {
+    /// Gone after an error: nobody knows what the process would answer next.
+    reader: Option<Reader>,
+    idle: Idle,
+}
+
+/// The process behind a [`Batch`].
+#[derive(Debug)]
+pub(super) struct Reader {
     running: Running,
     requests: BufWriter<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    since: Instant,
 }
 
 impl Repository {
-    /// Starts a reader of objects.
+    /// A reader of objects, new or used before.
     pub fn batch(&self) -> Result<Batch, GitError> {
+        let waiting = self.idle.lock().ok().and_then(|mut idle| idle.take());
+        let reader = match waiting.and_then(Reader::still_fresh) {
+            Some(reader) => reader,
+            None => self.start_reader()?,
+        };
+        Ok(Batch {
+            reader: Some(reader),
+            idle: Arc::clone(&self.idle),
+        })
+    }
+
+    fn start_reader(&self) -> Result<Reader, GitError> {
         let arguments = ["cat-file", "--batch-command", "--buffer"];
         let mut running = self.git.start(&self.at_side(), &arguments)?;
         match (running.child.stdin.take(), running.child.stdout.take()) {
-            (Some(requests), Some(answers)) => Ok(Batch {
+            (Some(requests), Some(answers)) => Ok(Reader {
                 running,
                 requests: BufWriter::new(requests),
                 answers: BufReader::with_capacity(1 << 16, answers),
+                since: Instant::now(),
             }),
             _ => Err(unexpected("cat-file")),
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // Where somebody waits already, this one ends.
+        if let Ok(mut idle) = self.idle.lock()
+            && idle.is_none()
+        {
+            *idle = self.reader.take();
         }
     }
 }
@@ -42,10 +87,46 @@ impl Batch {
         oids: impl IntoIterator<Item = &'a Oid> + Send,
         mut take: impl FnMut(&'a Oid, Kind, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let mut reader = self.reader.take().ok_or_else(|| unexpected("cat-file"))?;
+        let read = reader.each(oids, &mut take);
+        if read.is_ok() {
+            self.reader = Some(reader);
+        }
+        read
+    }
+
+    /// Reads one object of a known kind.
+    pub fn one(&mut self, oid: &Oid, kind: Kind) -> Result<Vec<u8>, GitError> {
+        let mut found = None;
+        self.each([oid], |oid, is, bytes| {
+            if is != kind {
+                let oid = oid.clone();
+                return Err(GitError::WrongKind { oid, wanted: kind });
+            }
+            found = Some(bytes);
+            Ok(())
+        })?;
+        found.ok_or_else(|| GitError::Missing { oid: oid.clone() })
+    }
+}
+
+impl Reader {
+    /// Itself, if it is alive and young enough to be used again.
+    fn still_fresh(mut self) -> Option<Self> {
+        let alive = matches!(self.running.child.try_wait(), Ok(None));
+        (alive && self.since.elapsed() < FRESH).then_some(self)
+    }
+
+    fn each<'a, E: From<GitError>>(
+        &mut self,
+        oids: impl IntoIterator<Item = &'a Oid> + Send,
+        take: &mut impl FnMut(&'a Oid, Kind, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let Self {
             running,
             requests,
             answers,
+            ..
         } = self;
         let (sender, receiver) = std::sync::mpsc::sync_channel::<&Oid>(4096);
         std::thread::scope(|scope| {
@@ -63,20 +144,6 @@ impl Batch {
             }
             result
         })
-    }
-
-    /// Reads one object of a known kind.
-    pub fn one(&mut self, oid: &Oid, kind: Kind) -> Result<Vec<u8>, GitError> {
-        let mut found = None;
-        self.each([oid], |oid, is, bytes| {
-            if is != kind {
-                let oid = oid.clone();
-                return Err(GitError::WrongKind { oid, wanted: kind });
-            }
-            found = Some(bytes);
-            Ok(())
-        })?;
-        found.ok_or_else(|| GitError::Missing { oid: oid.clone() })
     }
 }
 

@@ -47,6 +47,7 @@ impl Repository {
         let format = format_of(&git, &git_dir)?;
         let scratch = absolute(scratch, Path::new(""))?;
         Ok(Self {
+            idle: super::batch::Idle::default(),
             side: Side::shared(&scratch, format)?,
             git,
             git_dir,
