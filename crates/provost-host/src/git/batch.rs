@@ -18,7 +18,7 @@ use super::{GitError, Repository, system};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// How long a process is used again; its time limit counts from its start.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_mins(1);
 
 /// A process that waits for the next reader.
 pub(super) type Idle = Arc<Mutex<Option<Reader>>>;
