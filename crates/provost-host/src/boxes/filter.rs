@@ -10,22 +10,20 @@
 
 use std::collections::BTreeMap;
 
-use rustix::io::Errno;
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
-};
-
+use super::bpf::{self, Decision, Step};
 use super::error::Failure;
 use super::profile::Network;
+use super::sys;
+
+const ALLOW: Decision = Decision::Allow;
+const REFUSE: Decision = Decision::Errno(libc::EPERM.unsigned_abs());
+const UNKNOWN: Decision = Decision::Errno(libc::ENOSYS.unsigned_abs());
 
 /// The same number on every architecture.
 const CLONE3: u32 = 435;
 /// Marks the calls of x32. They share the architecture's name, so a list of numbers would not see
 /// them. No other call has a number that high.
 const X32_BIT: u32 = 0x4000_0000;
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
@@ -102,97 +100,196 @@ const REFUSED_HERE: &[i64] = &[];
 
 /// Installs the filter in this process; its children inherit it.
 pub(crate) fn install(network: Network) -> Result<(), Failure> {
-    let program = compile(network).map_err(|_| Failure::at("seccomp")(Errno::INVAL))?;
-    seccompiler::apply_filter(&program).map_err(|_| Failure::at("seccomp")(Errno::NOSYS))
+    sys::filter_calls(&program(network)).map_err(Failure::at("seccomp"))
 }
 
-fn compile(network: Network) -> Result<BpfProgram, seccompiler::BackendError> {
-    let action = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let rules = denied(network)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
-    let rest: BpfProgram = filter.try_into()?;
-    Ok(unknown().into_iter().chain(rest).collect())
-}
-
-fn denied(network: Network) -> Result<Rules, seccompiler::BackendError> {
+fn program(network: Network) -> Vec<Step> {
     let always = REFUSED.iter().chain(REFUSED_HERE);
-    let mut rules: Rules = always.map(|call| (*call, Vec::new())).collect();
-    let user_namespace = number(libc::CLONE_NEWUSER);
-    let clone = argument(0, SeccompCmpOp::MaskedEq(user_namespace), user_namespace)?;
-    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![clone])?]);
-
-    // Writing into the input of a terminal.
-    let ioctl = [libc::TIOCSTI, libc::TIOCLINUX]
-        .into_iter()
-        .map(|request| SeccompRule::new(vec![argument(1, SeccompCmpOp::Eq, request)?]))
-        .collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_ioctl, ioctl);
-
-    // Asking for the personality, or for the ordinary one, is harmless.
-    let personality = [0, u64::from(u32::MAX)]
-        .into_iter()
-        .map(|value| argument(0, SeccompCmpOp::Ne, value))
-        .collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_personality, vec![SeccompRule::new(personality)?]);
-    rules.insert(libc::SYS_socket, sockets(network)?);
-    rules.insert(libc::SYS_socketpair, sockets(Network::Deny)?);
-    Ok(rules)
+    let mut rules: BTreeMap<u32, Decision> = always.map(|call| (number(*call), REFUSE)).collect();
+    rules.insert(CLONE3, UNKNOWN);
+    rules.insert(number(libc::SYS_clone), no_user_namespace());
+    rules.insert(number(libc::SYS_ioctl), no_terminal_input());
+    rules.insert(number(libc::SYS_personality), ordinary_personality());
+    rules.insert(number(libc::SYS_socket), sockets(network));
+    rules.insert(number(libc::SYS_socketpair), sockets(Network::Deny));
+    bpf::program(&rules, X32_BIT, &UNKNOWN)
 }
 
-/// Which calls of `socket` are refused: every family that is not named.
-fn sockets(network: Network) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let families: &[i32] = match network {
-        Network::Deny => &[libc::AF_UNIX],
-        Network::Loopback => &[
-            libc::AF_UNIX,
-            libc::AF_INET,
-            libc::AF_INET6,
-            libc::AF_NETLINK,
+fn no_user_namespace() -> Decision {
+    Decision::AnyBit {
+        argument: 0,
+        bits: libc::CLONE_NEWUSER.cast_unsigned(),
+        then: Box::new(REFUSE),
+        otherwise: Box::new(ALLOW),
+    }
+}
+
+/// Writing into the input of a terminal types for whoever sits there.
+fn no_terminal_input() -> Decision {
+    let requests = [libc::TIOCSTI, libc::TIOCLINUX];
+    Decision::Equal {
+        argument: 1,
+        cases: requests.map(|request| (number(request), REFUSE)).into(),
+        otherwise: Box::new(ALLOW),
+    }
+}
+
+/// Asking for the personality, or for the ordinary one, is harmless.
+fn ordinary_personality() -> Decision {
+    Decision::Equal {
+        argument: 0,
+        cases: vec![(0, ALLOW), (u32::MAX, ALLOW)],
+        otherwise: Box::new(REFUSE),
+    }
+}
+
+/// Every family that is not named is refused.
+fn sockets(network: Network) -> Decision {
+    // Listing the interfaces, which programs do, and nothing else.
+    let routes = Decision::Equal {
+        argument: 2,
+        cases: vec![(libc::NETLINK_ROUTE.cast_unsigned(), ALLOW)],
+        otherwise: Box::new(REFUSE),
+    };
+    let families = match network {
+        Network::Deny => vec![(libc::AF_UNIX, ALLOW)],
+        Network::Loopback => vec![
+            (libc::AF_UNIX, ALLOW),
+            (libc::AF_INET, ALLOW),
+            (libc::AF_INET6, ALLOW),
+            (libc::AF_NETLINK, routes),
         ],
     };
-    let none_of = families
-        .iter()
-        .map(|family| argument(0, SeccompCmpOp::Ne, number(*family)))
-        .collect::<Result<_, _>>()?;
-    let mut rules = vec![SeccompRule::new(none_of)?];
-    if families.contains(&libc::AF_NETLINK) {
-        // Listing the interfaces, which programs do, and nothing else.
-        rules.push(SeccompRule::new(vec![
-            argument(0, SeccompCmpOp::Eq, number(libc::AF_NETLINK))?,
-            argument(2, SeccompCmpOp::Ne, number(libc::NETLINK_ROUTE))?,
-        ])?);
+    let unsigned = |(family, decision): (i32, Decision)| (family.cast_unsigned(), decision);
+    Decision::Equal {
+        argument: 0,
+        cases: families.into_iter().map(unsigned).collect(),
+        otherwise: Box::new(REFUSE),
     }
-    Ok(rules)
 }
 
-/// A condition on the lower half of an argument, which is all the kernel looks at in these calls.
-fn argument(
-    index: u8,
-    operator: SeccompCmpOp,
-    value: u64,
-) -> Result<SeccompCondition, seccompiler::BackendError> {
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+/// The number of a call or a request as the kernel sees it. One that does not fit is never asked for.
+fn number(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
 }
 
-fn number(value: i32) -> u64 {
-    value.unsigned_abs().into()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Steps before all others, for calls that are to look unknown: a filter has one other answer.
-///
-/// They do not ask for the architecture; on a wrong one they refuse as well as what follows.
-fn unknown() -> Vec<sock_filter> {
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    const ANSWER_ERRNO: u32 = 0x0005_0000;
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    vec![
-        step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_EQUAL, 1, 0, CLONE3),
-        step(JUMP_IF_AT_LEAST, 0, 1, X32_BIT),
-        step(RETURN, 0, 0, ANSWER_ERRNO | libc::ENOSYS.unsigned_abs()),
-    ]
+    const NATIVE: u32 = bpf::NATIVE;
+
+    fn answer(network: Network, call: i64, arguments: [u64; 6]) -> u32 {
+        bpf::run(&program(network), NATIVE, number(call), arguments)
+    }
+
+    fn errno(value: i32) -> u32 {
+        bpf::ERRNO | value.unsigned_abs()
+    }
+
+    #[test]
+    fn a_call_is_refused_exactly_if_it_is_listed() {
+        let listed: Vec<i64> = REFUSED.iter().chain(REFUSED_HERE).copied().collect();
+        let conditional = [
+            libc::SYS_clone,
+            libc::SYS_ioctl,
+            libc::SYS_personality,
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+        ];
+        for call in (0..1000).filter(|call| !conditional.contains(call)) {
+            let want = if listed.contains(&call) {
+                errno(libc::EPERM)
+            } else if call == i64::from(CLONE3) {
+                errno(libc::ENOSYS)
+            } else {
+                bpf::ALLOW
+            };
+            assert_eq!(answer(Network::Deny, call, [0; 6]), want, "{call}");
+        }
+    }
+
+    /// Arguments of a call that are 0 but for one.
+    fn only(index: usize, value: impl Into<i64>) -> [u64; 6] {
+        let mut arguments = [0; 6];
+        arguments[index] = value.into().cast_unsigned();
+        arguments
+    }
+
+    #[test]
+    fn arguments_decide_where_a_call_has_harmless_uses() {
+        use libc::{SYS_clone as clone, SYS_ioctl as ioctl, SYS_personality as personality};
+        let typing = number(libc::TIOCSTI);
+        let cases = [
+            ("a clone", clone, only(0, libc::SIGCHLD), true),
+            ("a user", clone, only(0, libc::CLONE_NEWUSER), false),
+            ("a size", ioctl, only(1, number(libc::TIOCGWINSZ)), true),
+            ("typing", ioctl, only(1, typing), false),
+            (
+                "high bits",
+                ioctl,
+                only(1, i64::from(typing) + (1 << 32)),
+                false,
+            ),
+            ("asking", personality, only(0, u32::MAX), true),
+            ("fixed places", personality, only(0, 0x0004_0000), false),
+        ];
+        for (name, call, arguments, allowed) in cases {
+            let want = if allowed {
+                bpf::ALLOW
+            } else {
+                errno(libc::EPERM)
+            };
+            assert_eq!(answer(Network::Deny, call, arguments), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn sockets_are_of_the_families_a_network_has() {
+        let cases = [
+            ("unix", Network::Deny, libc::AF_UNIX, 0, true),
+            ("internet", Network::Deny, libc::AF_INET, 0, false),
+            ("own internet", Network::Loopback, libc::AF_INET6, 0, true),
+            (
+                "routes",
+                Network::Loopback,
+                libc::AF_NETLINK,
+                libc::NETLINK_ROUTE,
+                true,
+            ),
+            (
+                "audit",
+                Network::Loopback,
+                libc::AF_NETLINK,
+                libc::NETLINK_AUDIT,
+                false,
+            ),
+            ("vsock", Network::Loopback, libc::AF_VSOCK, 0, false),
+        ];
+        for (name, network, family, protocol, allowed) in cases {
+            let mut arguments = only(0, family);
+            arguments[2] = u64::from(protocol.cast_unsigned());
+            let want = if allowed {
+                bpf::ALLOW
+            } else {
+                errno(libc::EPERM)
+            };
+            assert_eq!(answer(network, libc::SYS_socket, arguments), want, "{name}");
+        }
+        let pair = answer(
+            Network::Loopback,
+            libc::SYS_socketpair,
+            only(0, libc::AF_INET),
+        );
+        assert_eq!(pair, errno(libc::EPERM));
+    }
+
+    #[test]
+    fn another_architecture_is_killed_and_x32_is_unknown() {
+        let steps = program(Network::Deny);
+        let foreign = bpf::run(&steps, NATIVE ^ 1, 0, [0; 6]);
+        assert_eq!(foreign, bpf::KILL);
+        let x32 = bpf::run(&steps, NATIVE, X32_BIT | 1, [0; 6]);
+        assert_eq!(x32, errno(libc::ENOSYS));
+    }
 }

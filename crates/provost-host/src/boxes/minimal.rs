@@ -18,9 +18,6 @@ pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// The user and group inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
 
-const SCRATCH_BYTES: u64 = 2 << 30;
-const SHARED_MEMORY_BYTES: u64 = 512 << 20;
-
 /// What is kept of `/etc`, where the host has it.
 const ETC: [&str; 6] = [
     "/etc/alternatives",
@@ -43,16 +40,9 @@ impl Profile {
     pub fn minimal() -> Self {
         let mut mounts = system();
         mounts.extend(etc());
-        for (target, size_bytes) in [
-            ("/dev/shm", SHARED_MEMORY_BYTES),
-            ("/tmp", SCRATCH_BYTES),
-            (HOME, SCRATCH_BYTES),
-        ] {
-            mounts.push(Mount::Tmpfs {
-                target: target.into(),
-                size_bytes,
-            });
-        }
+        mounts.extend(["/dev/shm", "/tmp", HOME].map(|target| Mount::Scratch {
+            target: target.into(),
+        }));
         mounts.push(Mount::Symlink {
             target: "/var/tmp".into(),
             to: "/tmp".into(),

@@ -15,6 +15,7 @@
 mod attempts;
 mod availability;
 mod birth;
+mod bpf;
 mod driver;
 mod error;
 mod filter;

@@ -60,11 +60,9 @@ pub enum Mount {
         target: PathBuf,
     },
     /// A private directory in memory that is gone with the box.
-    Tmpfs {
+    Scratch {
         /// In the box.
         target: PathBuf,
-        /// How much it holds.
-        size_bytes: u64,
     },
     /// A made-up file, read-only.
     File {
@@ -89,7 +87,7 @@ impl Mount {
             Self::ReadOnly { target, .. }
             | Self::Writable { target, .. }
             | Self::Protect { target }
-            | Self::Tmpfs { target, .. }
+            | Self::Scratch { target }
             | Self::File { target, .. }
             | Self::Symlink { target, .. } => target,
         }
@@ -98,7 +96,7 @@ impl Mount {
     /// Whether the payload may write there.
     pub fn is_writable(&self) -> bool {
         match self {
-            Self::Writable { .. } | Self::Tmpfs { .. } => true,
+            Self::Writable { .. } | Self::Scratch { .. } => true,
             Self::ReadOnly { .. }
             | Self::Protect { .. }
             | Self::File { .. }
@@ -110,7 +108,7 @@ impl Mount {
     pub(crate) fn is_of_host(&self) -> bool {
         match self {
             Self::ReadOnly { .. } | Self::Writable { .. } | Self::Protect { .. } => true,
-            Self::Tmpfs { .. } | Self::File { .. } | Self::Symlink { .. } => false,
+            Self::Scratch { .. } | Self::File { .. } | Self::Symlink { .. } => false,
         }
     }
 }
@@ -141,6 +139,8 @@ pub struct Limits {
     pub open_files: u64,
     /// The largest file that can be written.
     pub file_bytes: u64,
+    /// What all scratch directories hold together.
+    pub scratch_bytes: u64,
 }
 
 impl Default for Limits {
@@ -152,6 +152,7 @@ impl Default for Limits {
             processes: 4096,
             open_files: 16 << 10,
             file_bytes: 8 << 30,
+            scratch_bytes: 4 << 30,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
@@ -78,15 +78,7 @@ struct Root {
 
 impl Root {
     fn new(profile: &Profile) -> Result<Self, Failure> {
-        let made_up: usize = profile
-            .mounts
-            .iter()
-            .map(|mount| match mount {
-                Mount::File { content, .. } => content.len() + 8192,
-                _ => 8192,
-            })
-            .sum();
-        let tree = tmpfs(made_up as u64 + (1 << 20), "755").map_err(Failure::at("root"))?;
+        let tree = tmpfs(profile.limits.scratch_bytes).map_err(Failure::at("root"))?;
         rustix::mount::move_mount(
             &tree,
             "",
@@ -151,15 +143,7 @@ impl Root {
             }
             Mount::Writable { source, .. } => return self.bind(source, target, WRITABLE, owner),
             Mount::Protect { .. } => ("protect", self.protect(target)),
-            Mount::Tmpfs { size_bytes, .. } => {
-                let shared = [Path::new("/tmp"), Path::new("/dev/shm")].contains(&target);
-                let mode = if shared { "1777" } else { "755" };
-                let tree = tmpfs(*size_bytes, mode);
-                (
-                    "mount",
-                    tree.and_then(|tree| self.place(&tree, target, owner)),
-                )
-            }
+            Mount::Scratch { .. } => ("mount", self.scratch(target, owner)),
             Mount::File { content, .. } => ("root", self.file(content, target)),
             Mount::Symlink { to, .. } => ("root", self.link(to, target)),
         };
@@ -209,6 +193,23 @@ impl Root {
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         rustix::mount::move_mount(tree, "", place, "", flags)
+    }
+
+    /// A directory of the root itself that stays writable when the root becomes read-only.
+    ///
+    /// A file system of its own would be made and taken down with every box.
+    fn scratch(&mut self, target: &Path, owner: Owner) -> Result<(), Errno> {
+        if owner == Owner::Host {
+            return Err(Errno::NOTSUP);
+        }
+        let shared = [Path::new("/tmp"), Path::new("/dev/shm")].contains(&target);
+        let mode = Mode::from_raw_mode(if shared { 0o1777 } else { 0o755 });
+        let above = self.directory(parent(target))?;
+        make_stand_in(FileType::Directory, above, name(target))?;
+        rustix::fs::chmodat(above, name(target), mode, AtFlags::empty())?;
+        let place = self.open(target)?;
+        let tree = clone_tree(place, Path::new(""))?;
+        self.place(&tree, target, owner)
     }
 
     fn file(&mut self, content: &str, target: &Path) -> Result<(), Errno> {
@@ -324,10 +325,10 @@ fn limit_processes(proc: BorrowedFd<'_>, processes: u64) {
     }
 }
 
-fn tmpfs(size: u64, mode: &str) -> Result<OwnedFd, Errno> {
+fn tmpfs(size: u64) -> Result<OwnedFd, Errno> {
     let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_set_string(&context, "size", size.to_string())?;
-    rustix::mount::fsconfig_set_string(&context, "mode", mode)?;
+    rustix::mount::fsconfig_set_string(&context, "mode", "755")?;
     rustix::mount::fsconfig_create(&context)?;
     rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, WRITABLE)
 }

@@ -193,6 +193,26 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
+/// Has the kernel ask `program` about every system call from here on.
+pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> Result<(), Errno> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    let no_flags: libc::c_ulong = 0;
+    // SAFETY: the structure names as many steps as there are and outlives the call; the kernel only
+    // reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            no_flags,
+            &raw const program,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(last()) }
+}
+
 /// The Landlock version of the kernel; 0 if there is none.
 pub(crate) fn landlock_version() -> i32 {
     const VERSION: libc::c_long = 1;
