@@ -19,3 +19,4 @@ pub mod snapshot;
 pub mod workspace;
 
 mod beneath;
+mod process;

@@ -68,7 +68,7 @@ impl Machine {
         let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
             return Ok(());
         };
-        boxes::bury(birth, BURIAL).map_err(|error| PortError::of(error.code(), error))?;
+        boxes::bury(&birth, BURIAL).map_err(|error| PortError::of(error.code(), error))?;
         Ok(())
     }
 

@@ -12,6 +12,8 @@ use provost_core::lease::Owner;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use crate::process::{self, Status};
+
 /// Why this process cannot be named.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
@@ -31,26 +33,18 @@ pub enum OwnerError {
     },
 }
 
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 const MACHINE: &str = "/etc/machine-id";
 const NAMESPACE: &str = "/proc/self/ns/pid";
 const SELF: &str = "/proc/self/stat";
 
-/// What `/proc/<pid>/stat` says about a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Status {
-    state: u8,
-    started: u64,
-}
-
 /// This process.
 pub fn current() -> Result<Owner, OwnerError> {
     let stat = fs::read(SELF).map_err(|source| OwnerError::Unreadable { path: SELF, source })?;
-    let status = parse(&stat).ok_or(OwnerError::Unknown { path: SELF })?;
+    let status = Status::parse(&stat).ok_or(OwnerError::Unknown { path: SELF })?;
     Ok(Owner {
         host: host()?,
-        boot: line(BOOT)?,
+        boot: line(process::BOOT)?,
         pid_namespace: namespace()?,
         pid: std::process::id(),
         started: status.started,
@@ -59,7 +53,7 @@ pub fn current() -> Result<Owner, OwnerError> {
 
 /// Whether `owner` may still be at work; `true` unless it is certainly dead.
 pub fn alive(owner: &Owner) -> bool {
-    let (Ok(host), Ok(boot), Ok(pid_namespace)) = (host(), line(BOOT), namespace()) else {
+    let (Ok(host), Ok(boot), Ok(pid_namespace)) = (host(), line(process::BOOT), namespace()) else {
         return true;
     };
     if owner.host != host {
@@ -73,7 +67,8 @@ pub fn alive(owner: &Owner) -> bool {
     }
     match fs::read(format!("/proc/{}/stat", owner.pid)) {
         Ok(stat) => {
-            parse(&stat).is_none_or(|status| status.started == owner.started && !status.is_dead())
+            let same = |status: Status| status.started == owner.started && !status.is_dead();
+            Status::parse(&stat).is_none_or(same)
         }
         // Other users' processes may be hidden from us, so only the kernel's word counts.
         Err(_) => !is_free(owner.pid),
@@ -127,26 +122,6 @@ fn is_free(pid: u32) -> bool {
     }
 }
 
-impl Status {
-    fn is_dead(self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
-    }
-}
-
-/// Reads a `stat` line; the name of the program may hold anything, so it ends at the last `)`.
-fn parse(stat: &[u8]) -> Option<Status> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = match fields.next()?.as_bytes() {
-        [state] => *state,
-        _ => return None,
-    };
-    // The state is field 3, the start field 22.
-    let started = fields.nth(18)?.parse().ok()?;
-    Some(Status { state, started })
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt as _;
@@ -165,7 +140,7 @@ mod tests {
         let stat = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
         let owner = Owner {
             pid: child.id(),
-            started: parse(&stat).unwrap().started,
+            started: Status::parse(&stat).unwrap().started,
             ..current().unwrap()
         };
         (child, owner)
@@ -242,29 +217,5 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(lives);
-    }
-
-    #[test]
-    fn a_status_is_read_behind_the_name_of_the_program() {
-        let fields = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
-        let want = Some(Status {
-            state: b'S',
-            started: 777,
-        });
-        for name in ["sh", "a b", ")", ") Z 1 (", "\u{e9})"] {
-            let stat = format!("42 ({name}) S {fields}\n");
-            assert_eq!(parse(stat.as_bytes()), want, "{name}");
-        }
-        let bad: [&[u8]; 6] = [
-            b"",
-            b"42 sh S 1",
-            b"42 (sh)",
-            b"42 (sh) S 1 2 3",
-            b"42 (sh) SS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777",
-            b"42 (sh) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -7",
-        ];
-        for stat in bad {
-            assert_eq!(parse(stat), None);
-        }
     }
 }

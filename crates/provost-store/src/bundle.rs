@@ -47,8 +47,7 @@ impl DirBundle {
     }
 
     fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        let directory = file::directory_of(path);
-        fs::create_dir_all(directory).map_err(StoreError::io("make", directory))?;
+        file::make_directories(file::directory_of(path))?;
         let mut beside = path.as_os_str().to_owned();
         beside.push(UNFINISHED);
         let beside = PathBuf::from(beside);

@@ -62,6 +62,20 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
+/// Makes `directory` and those above it where they are missing; what was made survives a crash.
+pub(crate) fn make_directories(directory: &Path) -> Result<(), StoreError> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    make_directories(directory_of(directory))?;
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StoreError::io("make", directory)(error))
+        }
+        _ => sync_directory(directory),
+    }
+}
+
 /// Makes the entry `path` of its directory survive a crash.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let directory = directory_of(path);

@@ -9,28 +9,30 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::error::BoxError;
+use crate::process::{BOOT, Status};
 
-/// A process: its number can come again, number and start time together cannot before a reboot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A process: its number can come again, number, start time and start of the machine together
+/// cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
     /// The number.
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.
     pub start_time: u64,
+    /// Which start of the machine that was.
+    pub boot: String,
 }
 
 impl Birth {
     /// Looks the process up; `None` if there is none, or only its remains.
     pub fn of(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything, so the fields are counted from its end.
-        let (_, fields) = stat.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
-        if matches!(fields.next()?, "Z" | "X") {
-            return None;
-        }
-        let start_time = fields.nth(18)?.parse().ok()?;
-        Some(Self { pid, start_time })
+        let status = Status::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
+        let boot = fs::read_to_string(BOOT).ok()?.trim().to_owned();
+        (!status.is_dead()).then_some(Self {
+            pid,
+            start_time: status.started,
+            boot,
+        })
     }
 }
 
@@ -38,7 +40,7 @@ impl Birth {
 ///
 /// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
 /// afterwards no process of that box is left.
-pub fn bury(birth: Birth, timeout: Duration) -> Result<bool, BoxError> {
+pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
     let Some(pid) = Pid::from_raw(birth.pid) else {
         return Ok(false);
     };
@@ -48,7 +50,7 @@ pub fn bury(birth: Birth, timeout: Duration) -> Result<bool, BoxError> {
         Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
         Err(errno) => return Err(BoxError::machine("a process handle")(errno)),
     };
-    if Birth::of(birth.pid) != Some(birth) {
+    if Birth::of(birth.pid).as_ref() != Some(birth) {
         return Ok(false);
     }
     match rustix::process::pidfd_send_signal(&process, Signal::KILL) {

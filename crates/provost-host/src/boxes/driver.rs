@@ -75,8 +75,7 @@ impl Launcher {
             },
             other => return Err(refusal(other)),
         };
-        running.birth = Some(birth);
-        on_birth(&birth).map_err(BoxError::Birth)?;
+        on_birth(running.birth.insert(birth)).map_err(BoxError::Birth)?;
         running.go();
         Ok(running)
     }

@@ -102,8 +102,8 @@ enum Heard {
 
 impl Running {
     /// The init of the box, as the host knows it.
-    pub fn birth(&self) -> Option<Birth> {
-        self.birth
+    pub fn birth(&self) -> Option<&Birth> {
+        self.birth.as_ref()
     }
 
     /// Follows the box to its end; `watch` is asked about ten times a second.
@@ -114,7 +114,7 @@ impl Running {
         let mut asked = Instant::now();
         let last = loop {
             if ending.is_none() {
-                if let Some(how) = self.verdict(watch, &mut asked) {
+                if let Some(how) = self.reason_to_end(watch, &mut asked) {
                     self.tell_to_end();
                     ending = Some((how, Instant::now()));
                 }
@@ -160,7 +160,7 @@ impl Running {
     }
 
     /// Whether the box has to end now.
-    fn verdict(
+    fn reason_to_end(
         &self,
         watch: &mut dyn FnMut(Progress) -> Control,
         asked: &mut Instant,
@@ -254,8 +254,8 @@ impl Running {
     fn bury(&mut self) -> Result<(), BoxError> {
         // Also ends init, by its death signal; burying waits for that.
         let _ = self.child.kill();
-        self.birth
-            .map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
+        let birth = self.birth.as_ref();
+        birth.map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
     }
 }
 

@@ -37,6 +37,10 @@ use super::running::{Control, How};
 /// How long the probe may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SECRET: &str = "nobody inside may read this\n";
+/// How the directories of self-tests begin.
+const PREFIX: &str = "provost-selftest-";
+/// A self-test that began longer ago is over.
+const LONG_AGO: Duration = Duration::from_mins(10);
 /// Found by the host, not by the probe.
 const UNTOUCHED: &str = "outside_untouched";
 
@@ -93,8 +97,10 @@ impl Outside {
     fn put_up(launcher: &Launcher) -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-        let abstract_name = format!("provost-selftest-{}", hex(&random));
-        let directory = std::env::temp_dir().join(&abstract_name);
+        let abstract_name = format!("{PREFIX}{}", hex(&random));
+        let temporary = std::env::temp_dir();
+        sweep(&temporary);
+        let directory = temporary.join(&abstract_name);
         fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let result = Self::fill(launcher, directory.clone(), abstract_name);
         if result.is_err() {
@@ -200,6 +206,25 @@ impl Drop for Outside {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Removes what self-tests left whose driver was killed. Nothing depends on it, so nothing fails.
+fn sweep(temporary: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if !named {
+            continue;
+        }
+        let Ok(found) = entry.metadata() else {
+            continue;
+        };
+        let age = found.modified().map(|time| time.elapsed());
+        let old = matches!(age, Ok(Ok(age)) if age > LONG_AGO);
+        if found.is_dir() && found.uid() == user && old {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 //! The base is judged by the same commands once; the answer is kept, because the same commands on
 //! the same tree in the same box need not run twice. A candidate's answer is never taken from there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use provost_core::change::Change;
 use provost_core::code::Code;
 use provost_core::contract::{Contract, Test};
 use provost_core::object::{Oid, sha256};
@@ -43,8 +45,23 @@ impl Machine {
         }
         let directory = self.places.run.join("tests");
         self.remove(&directory)?;
-        let run = self.test_in(&directory, state, (side, tree, &digest), watch)?;
+        let round = Round {
+            machine: self,
+            side,
+            tree,
+            profile: self.tree_profile(&contract, &self.fresh(state, tree, &directory)?),
+            directory: &directory,
+        };
+        let (commands, altered) = round.run(&contract.tests, watch)?;
         self.remove(&directory)?;
+        let run = TestRun {
+            side,
+            tree: tree.clone(),
+            cached: false,
+            profile: digest,
+            commands,
+            altered,
+        };
         if side == Side::Base {
             // Only a saving of time: a memory that cannot be written is no reason to stop.
             let _ = memory.keep(&run, &self.bundle);
@@ -52,13 +69,8 @@ impl Machine {
         Ok(run)
     }
 
-    fn test_in(
-        &self,
-        directory: &Path,
-        state: &State,
-        (side, tree, digest): (Side, &Oid, &str),
-        watch: &mut dyn Watch,
-    ) -> Result<TestRun, PortError> {
+    /// A workspace of exactly `tree` in `directory`; where its files are.
+    fn fresh(&self, state: &State, tree: &Oid, directory: &Path) -> Result<PathBuf, PortError> {
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
         let private = PrivateGit {
             commit: state.opened.base_commit.clone(),
@@ -66,42 +78,56 @@ impl Machine {
         };
         let made = workspace::create(&self.repo, tree, directory, Some(&private))
             .map_err(|error| PortError::of(Code::HostFailed, error))?;
-        let contract = profile::contract(state)?;
-        let profile = self.tree_profile(&contract, &made.tree);
+        Ok(made.tree)
+    }
+}
+
+/// One tree under test.
+struct Round<'a> {
+    machine: &'a Machine,
+    side: Side,
+    tree: &'a Oid,
+    /// The workspace.
+    directory: &'a Path,
+    profile: Profile,
+}
+
+impl Round<'_> {
+    /// Runs all commands; returns them with the paths of the tree that they changed.
+    fn run(
+        &self,
+        tests: &[Test],
+        watch: &mut dyn Watch,
+    ) -> Result<(Vec<CommandRun>, Vec<RawPath>), PortError> {
         let mut commands = Vec::new();
-        for (number, test) in contract.tests.iter().enumerate() {
-            let ran = self.run_test(directory, &profile, ((side, tree), number, test), watch)?;
+        let mut altered = BTreeSet::new();
+        for (number, test) in tests.iter().enumerate() {
+            let ran = self.command(number + 1, test, watch)?;
+            // After each one: a later command could put back what helped an earlier one to pass.
+            altered.extend(self.altered()?);
             let stopped = matches!(ran.ending, Ending::Cancelled | Ending::LeaseLost);
             commands.push(ran);
             if stopped {
                 break;
             }
         }
-        Ok(TestRun {
-            side,
-            tree: tree.clone(),
-            cached: false,
-            profile: digest.to_owned(),
-            commands,
-            altered: self.altered(tree, &made.tree)?,
-        })
+        Ok((commands, altered.into_iter().collect()))
     }
 
-    fn run_test(
+    fn command(
         &self,
-        directory: &Path,
-        profile: &Profile,
-        (of, number, test): ((Side, &Oid), usize, &Test),
+        number: usize,
+        test: &Test,
         watch: &mut dyn Watch,
     ) -> Result<CommandRun, PortError> {
         let run = Watched {
-            launcher: &self.launcher,
-            profile,
-            directory,
-            bundle: &self.bundle,
+            launcher: &self.machine.launcher,
+            profile: &self.profile,
+            directory: self.directory,
+            bundle: &self.machine.bundle,
             what: &test.name,
-            stdout: log(of, number, "stdout"),
-            stderr: log(of, number, "stderr"),
+            stdout: self.log(number, "stdout"),
+            stderr: self.log(number, "stderr"),
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
         Ok(CommandRun {
@@ -114,28 +140,26 @@ impl Machine {
         })
     }
 
-    /// Paths of `tree` that are not what they were; new files beside them are build output.
-    fn altered(&self, tree: &Oid, directory: &Path) -> Result<Vec<RawPath>, PortError> {
+    /// Paths of the tree that are not what they were; new files beside them are build output.
+    fn altered(&self) -> Result<impl Iterator<Item = RawPath>, PortError> {
+        let (repo, place) = (&self.machine.repo, self.directory.join("tree"));
         let limits = Limits::default();
-        let after = capture::capture(&self.repo, tree, directory, &limits, Mode::Compare)
+        let after = capture::capture(repo, self.tree, &place, &limits, Mode::Compare)
             .map_err(uncaptured)?;
-        let was_there = after
-            .changes
-            .into_iter()
-            .filter(|change| change.before.is_some());
-        Ok(was_there.map(|change| change.path).collect())
+        let was_there = |change: &Change| change.before.is_some();
+        let changes = after.changes.into_iter().filter(was_there);
+        Ok(changes.map(|change| change.path))
     }
-}
 
-/// The file of the bundle that keeps a stream of an acceptance command.
-///
-/// What is tested after the seal has a place of its own: sealed files are never written again.
-fn log((side, tree): (Side, &Oid), number: usize, stream: &str) -> String {
-    let number = number + 1;
-    match side {
-        Side::Base => format!("ci/base/{number}.{stream}.log"),
-        Side::Candidate => format!("ci/candidate/{number}.{stream}.log"),
-        Side::Merged => format!("after/{}/{number}.{stream}.log", tree.short()),
+    /// The file of the bundle that keeps a stream of command `number`.
+    ///
+    /// What is tested after the seal has a place of its own: sealed files are never written again.
+    fn log(&self, number: usize, stream: &str) -> String {
+        match self.side {
+            Side::Base => format!("ci/base/{number}.{stream}.log"),
+            Side::Candidate => format!("ci/candidate/{number}.{stream}.log"),
+            Side::Merged => format!("after/{}/{number}.{stream}.log", self.tree.short()),
+        }
     }
 }
 

@@ -78,15 +78,19 @@ impl Watched<'_> {
             })
             .and_then(|running| running.wait(&mut tick));
         match outcome {
-            Ok(ended) => Ok(Ended {
-                ending: ending(ended.how, wish),
-                wall_ms: millis(ended.wall),
-                stdout: synced(&self.stdout, &ended.stdout)?,
-                stderr: synced(&self.stderr, &ended.stderr)?,
-            }),
+            Ok(ended) => {
+                self.sync()?;
+                Ok(Ended {
+                    ending: ending(ended.how, wish),
+                    wall_ms: millis(ended.wall),
+                    stdout: kept(&self.stdout, &ended.stdout),
+                    stderr: kept(&self.stderr, &ended.stderr),
+                })
+            }
             Err(error) if error.is_exec() => {
                 let note = format!("{error}\n");
                 fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
+                self.sync()?;
                 Ok(Ended {
                     ending: Ending::NotStarted,
                     wall_ms: millis(began.elapsed()),
@@ -105,19 +109,29 @@ impl Watched<'_> {
         }
         Ok(path)
     }
+
+    /// Makes both streams survive a crash, with the directories that lead to them.
+    fn sync(&self) -> Result<(), PortError> {
+        let files = [&self.stdout, &self.stderr].map(|name| self.bundle.join(name));
+        let directories = files[0].ancestors().skip(1);
+        let of_bundle = directories.take_while(|directory| directory.starts_with(self.bundle));
+        for path in files.iter().map(PathBuf::as_path).chain(of_bundle) {
+            fs::File::open(path)
+                .and_then(|file| file.sync_all())
+                .map_err(host("sync a stream"))?;
+        }
+        Ok(())
+    }
 }
 
-/// The facts of a stream, once its file is on disk.
-fn synced(name: &str, facts: &StreamFacts) -> Result<Stream, PortError> {
-    fs::File::open(&facts.path)
-        .and_then(|file| file.sync_all())
-        .map_err(host("sync a stream"))?;
-    Ok(Stream {
+/// The facts of a stream.
+fn kept(name: &str, facts: &StreamFacts) -> Stream {
+    Stream {
         file: name.to_owned(),
         bytes: facts.total_bytes,
         kept: facts.file_bytes,
         sha256: facts.sha256.clone(),
-    })
+    }
 }
 
 /// A stream that holds only what we say.

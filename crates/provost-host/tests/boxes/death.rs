@@ -206,14 +206,14 @@ fn a_process_is_buried_once_and_never_a_stranger() {
     let birth = Birth::of(i32::try_from(child.id()).unwrap()).unwrap();
     let stranger = Birth {
         start_time: birth.start_time + 1,
-        ..birth
+        ..birth.clone()
     };
     let patience = Duration::from_secs(5);
-    let bury = |birth| -> Result<bool, BoxError> { bury(birth, patience) };
-    assert!(!bury(stranger).unwrap());
+    let bury = |birth: &Birth| -> Result<bool, BoxError> { bury(birth, patience) };
+    assert!(!bury(&stranger).unwrap());
     assert!(child.try_wait().unwrap().is_none());
-    assert!(bury(birth).unwrap());
-    assert!(!bury(birth).unwrap(), "only its remains are left");
+    assert!(bury(&birth).unwrap());
+    assert!(!bury(&birth).unwrap(), "only its remains are left");
     child.wait().unwrap();
-    assert!(!bury(birth).unwrap());
+    assert!(!bury(&birth).unwrap());
 }

@@ -1,0 +1,63 @@
+//! Reads what the kernel says about a process.
+
+/// Names the time since the machine started; another start has another name.
+pub(crate) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What `/proc/<pid>/stat` says about a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// What it does, as the kernel's letter.
+    pub(crate) state: u8,
+    /// When it started, in clock ticks since the machine did.
+    pub(crate) started: u64,
+}
+
+impl Status {
+    /// Reads a `stat` line; the name of the program may hold anything, so it ends at the last `)`.
+    pub(crate) fn parse(stat: &[u8]) -> Option<Self> {
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = match fields.next()?.as_bytes() {
+            [state] => *state,
+            _ => return None,
+        };
+        // The state is field 3, the start field 22.
+        let started = fields.nth(18)?.parse().ok()?;
+        Some(Self { state, started })
+    }
+
+    /// Whether only its remains are left.
+    pub(crate) fn is_dead(self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_behind_the_name_of_the_program() {
+        let fields = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
+        let want = Some(Status {
+            state: b'S',
+            started: 777,
+        });
+        for name in ["sh", "a b", ")", ") Z 1 (", "\u{e9})"] {
+            let stat = format!("42 ({name}) S {fields}\n");
+            assert_eq!(Status::parse(stat.as_bytes()), want, "{name}");
+        }
+        let bad: [&[u8]; 6] = [
+            b"",
+            b"42 sh S 1",
+            b"42 (sh)",
+            b"42 (sh) S 1 2 3",
+            b"42 (sh) SS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777",
+            b"42 (sh) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -7",
+        ];
+        for stat in bad {
+            assert_eq!(Status::parse(stat), None);
+        }
+    }
+}
