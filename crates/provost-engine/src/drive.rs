@@ -63,9 +63,13 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     loop {
         let fact = match state.next() {
             Next::Do(step) => {
-                ports.observer.begins(&state, step);
+                let wish = ports.observer.begins(&state, step);
                 record(ports, &mut state, Fact::Started { step })?;
-                perform(ports, &state, step)?
+                match wish {
+                    // What is to be cleaned up is cleaned up, whoever wants the end.
+                    Wish::Cancel if step != Step::Clean => cancelled(step),
+                    Wish::Cancel | Wish::GoOn => perform(ports, &state, step)?,
+                }
             }
             Next::Judge(gate) => {
                 let verdict = state.judge(gate);
@@ -104,6 +108,11 @@ fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), Po
     after.latest = now;
     *state = after;
     Ok(())
+}
+
+fn cancelled(step: Step) -> Fact {
+    let verdict = Verdict::deny(Code::Cancelled, "the run was cancelled");
+    Fact::Failed { step, verdict }
 }
 
 /// Has `step` done; what the machine refuses ends the run, what the memory refuses ends the drive.

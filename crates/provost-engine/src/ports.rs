@@ -191,8 +191,8 @@ pub trait Clock {
 
 /// Looks on, for a person.
 pub trait Observer {
-    /// Something begins.
-    fn begins(&mut self, state: &State, step: Step);
+    /// Something is about to begin; the answer says whether somebody wants it not to.
+    fn begins(&mut self, state: &State, step: Step) -> Wish;
 
     /// A gate has spoken.
     fn judged(&mut self, gate: Gate, verdict: &Verdict);

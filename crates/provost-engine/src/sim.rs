@@ -121,10 +121,18 @@ impl Clock for SimClock {
 pub struct Onlooker {
     /// The gates and their answers, in order.
     pub gates: RefCell<Vec<(Gate, bool)>>,
+    /// The step before which the run is cancelled.
+    pub cancels: Option<Step>,
 }
 
 impl Observer for Onlooker {
-    fn begins(&mut self, _: &State, _: Step) {}
+    fn begins(&mut self, _: &State, step: Step) -> Wish {
+        if self.cancels == Some(step) {
+            Wish::Cancel
+        } else {
+            Wish::GoOn
+        }
+    }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
         self.gates.borrow_mut().push((gate, verdict.allow));

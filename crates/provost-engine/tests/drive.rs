@@ -7,8 +7,8 @@ use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, sha256};
 use provost_core::protect::Extra;
-use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
+use provost_core::run::{State, Step};
 use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{
@@ -140,6 +140,26 @@ fn a_run_ends_as_its_facts_say() {
         let state = machine.begin().unwrap();
         assert_eq!(state.finished.unwrap().code, want, "{behaviour:?}");
         assert_eq!(state.published.is_some(), want == Code::Ok, "{behaviour:?}");
+        assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_before_any_step_and_left_clean() {
+    for step in [
+        Step::Lease,
+        Step::Workspace,
+        Step::Selftest,
+        Step::Agent,
+        Step::Capture,
+        Step::BaseAcceptance,
+        Step::Acceptance,
+        Step::Publish,
+    ] {
+        let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+        machine.onlooker.cancels = Some(step);
+        let end = machine.begin().unwrap().finished.unwrap();
+        assert_eq!(end.code, Code::Cancelled, "{step:?}");
         assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
     }
 }

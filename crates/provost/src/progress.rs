@@ -38,6 +38,14 @@ impl Onlooker {
         }
     }
 
+    fn wish(&self) -> Wish {
+        if self.cancelled.load(Ordering::Relaxed) {
+            Wish::Cancel
+        } else {
+            Wish::GoOn
+        }
+    }
+
     /// Writes one lasting line.
     pub(crate) fn line(&self, text: &str) {
         if self.quiet {
@@ -82,7 +90,7 @@ fn words(step: Step) -> &'static str {
 }
 
 impl Observer for Onlooker {
-    fn begins(&mut self, state: &State, step: Step) {
+    fn begins(&mut self, state: &State, step: Step) -> Wish {
         self.step = words(step);
         let attempt = match state.attempt {
             1 => String::new(),
@@ -94,6 +102,7 @@ impl Observer for Onlooker {
         } else {
             self.line(&text);
         }
+        self.wish()
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
@@ -102,13 +111,10 @@ impl Observer for Onlooker {
     }
 
     fn goes_on(&mut self, progress: &Progress) -> Wish {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Wish::Cancel;
-        }
         let seconds = progress.elapsed_ms / 1000;
         let total = self.began.elapsed().as_secs();
         let line = progress.last_line.trim();
         self.flicker(&format!("{} {seconds}s (run {total}s) {line}", self.step));
-        Wish::GoOn
+        self.wish()
     }
 }
