@@ -81,7 +81,7 @@ pub enum FindingKind {
     Unreadable,
     /// A name that is not UTF-8, or holds a control character or a backslash.
     BadName,
-    /// Two names that are one where case does not count.
+    /// Two names that are one where case and the form of letters do not count.
     CaseTwin,
     /// Two captured paths that are one file.
     HardLink,

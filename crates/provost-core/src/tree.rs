@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::alias;
 use crate::change::{Change, Side};
 use crate::object::{Collision, Kind, Mode, ObjectFormat, Oid};
 use crate::path::{LONGEST, RawPath};
@@ -77,12 +78,12 @@ pub enum TreeError {
 
 /// Whether a tree may hold `name`.
 ///
-/// `.git` is refused in any case, because a file system that ignores case would obey it.
+/// `.git` is refused in every spelling that some file system would obey.
 pub fn name_is_safe(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
         && name != b".."
-        && !name.eq_ignore_ascii_case(b".git")
+        && !alias::is_git(name)
         && !name.contains(&b'/')
         && !name.contains(&0)
 }

@@ -15,7 +15,7 @@
 //!
 //! # Decisions
 //!
-//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any case, is a
+//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any spelling, is a
 //!   finding about the directory that holds it, whose other files are captured.
 //! - A file with a second name among the captured paths is a finding at both. A file whose other
 //!   names are elsewhere is a finding unless it holds exactly what the base has at its path.
@@ -140,7 +140,7 @@ pub fn capture(
     let contents = reader.read(&walk.seen, &mut findings);
     findings.extend(twins::hard_links(&walk.seen, &contents, &base.files));
     let files = sides(&contents);
-    findings.extend(twins::case_twins(&files, &base.files));
+    findings.extend(twins::name_twins(&files, &base.files));
 
     let (tree, trees) = tree::build(&files, repo.format())?;
     let mut changes = compare(repo, &base, &files, &contents)?;

@@ -79,7 +79,7 @@ pub struct Sign {
 pub enum Reason {
     /// Content that is not text.
     BinaryChange,
-    /// Two names that are one where case does not count.
+    /// Two names that are one where case and the form of letters do not count.
     CaseCollision,
     /// Content copied from outside the scope.
     CopySourceOutOfScope,
@@ -172,7 +172,7 @@ fn add(rows: &mut Rows, path: &RawPath, reason: Reason, problem: impl Into<Strin
 impl Rules<'_> {
     /// Whether the contract covers `path`.
     pub fn covers(&self, path: &RawPath) -> bool {
-        self.scope.covers_raw(path) && !self.forbid.covers_raw(path)
+        self.scope.covers_raw(path) && !self.forbid.covers_alias(path)
     }
 
     fn judge_change(&self, change: &Change, rows: &mut Rows) {
@@ -205,7 +205,7 @@ impl Rules<'_> {
     }
 
     fn judge_scope(&self, path: &RawPath, rows: &mut Rows) {
-        if self.forbid.covers_raw(path) {
+        if self.forbid.covers_alias(path) {
             let problem = "is forbidden by the contract";
             add(rows, path, Reason::OutOfScope, problem);
         } else if !self.scope.covers_raw(path) {
@@ -218,7 +218,7 @@ impl Rules<'_> {
             let problem = "has a name that is not plain text";
             return add(rows, path, Reason::Unverifiable, problem);
         };
-        if text.name().eq_ignore_ascii_case(".gitmodules") {
+        if protect::names_submodules(&text) {
             let problem = "says where submodules come from";
             add(rows, path, Reason::SubmoduleChange, problem);
         }
@@ -276,7 +276,7 @@ impl Rules<'_> {
             Kind::SetId => (Reason::SpecialFile, "has a set-uid or set-gid bit"),
             Kind::CaseTwin => (
                 Reason::CaseCollision,
-                "differs from another name only in case",
+                "is another name where case and the form of letters do not count",
             ),
             Kind::HardLink => (Reason::HiddenChange, "is one file with another path"),
             Kind::Unreadable => (Reason::Unverifiable, "cannot be read"),

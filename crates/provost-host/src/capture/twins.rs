@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use provost_core::alias::fold_path;
 use provost_core::change::{Finding, FindingKind, Side};
 use provost_core::path::RawPath;
 
@@ -43,8 +44,8 @@ pub(super) fn hard_links(
     findings
 }
 
-/// Paths that are one where case does not count, unless the base has them all.
-pub(super) fn case_twins(
+/// Paths that some file system takes for one, unless the base has them all.
+pub(super) fn name_twins(
     captured: &BTreeMap<RawPath, Side>,
     base: &BTreeMap<RawPath, Side>,
 ) -> Vec<Finding> {
@@ -56,10 +57,10 @@ pub(super) fn case_twins(
     }
     let mut groups: BTreeMap<Vec<u8>, BTreeSet<&[u8]>> = BTreeMap::new();
     for place in &new {
-        groups.entry(fold(place)).or_default().insert(place);
+        groups.entry(fold_path(place)).or_default().insert(place);
     }
     for place in captured.keys().flat_map(places) {
-        if let Some(twins) = groups.get_mut(&fold(place)) {
+        if let Some(twins) = groups.get_mut(&fold_path(place)) {
             twins.insert(place);
         }
     }
@@ -68,7 +69,7 @@ pub(super) fn case_twins(
         for place in twins.iter().filter(|place| new.contains(**place)) {
             let other = twins.iter().find(|other| other != &place);
             let other = other.map_or_else(String::new, |other| RawPath::new(*other).to_string());
-            let note = format!("is `{other}` where case does not count");
+            let note = format!("beside `{other}`");
             findings.push(finding(&RawPath::new(*place), FindingKind::CaseTwin, note));
         }
     }
@@ -96,36 +97,4 @@ fn places(path: &RawPath) -> impl Iterator<Item = &[u8]> {
     let bytes = path.as_bytes();
     let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &bytes[..at]).chain([bytes])
-}
-
-/// The same for all spellings that differ only in case.
-///
-/// Up and down again, because some small letters share one capital.
-fn fold(path: &[u8]) -> Vec<u8> {
-    match std::str::from_utf8(path) {
-        Ok(text) if text.is_ascii() => text.to_ascii_lowercase().into_bytes(),
-        Ok(text) => text.to_uppercase().to_lowercase().into_bytes(),
-        Err(_) => path.to_ascii_lowercase(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_that_differ_in_case_are_twins() {
-        let cases = [
-            ("README.md", "readme.MD", true),
-            ("Straße", "STRASSE", true),
-            ("ſecret", "Secret", true),
-            ("É", "é", true),
-            ("K", "\u{212a}", true),
-            ("a", "b", false),
-        ];
-        for (one, other, want) in cases {
-            let same = fold(one.as_bytes()) == fold(other.as_bytes());
-            assert_eq!(same, want, "{one} {other}");
-        }
-    }
 }

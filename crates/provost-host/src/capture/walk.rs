@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use provost_core::alias::is_git;
 use provost_core::change::{Finding, FindingKind, Ignored, Side};
 use provost_core::object::Mode;
 use provost_core::path::{LONGEST, RawPath, RepoPath};
@@ -211,7 +212,7 @@ impl Survey<'_> {
         if directory.counted {
             return listing.count(path, is_directory, &stat);
         }
-        if name.eq_ignore_ascii_case(b".git") {
+        if is_git(name) {
             if !(top && name == b".git") {
                 let holder = if top { &path } else { &directory.path };
                 let note = String::from_utf8_lossy(name).into_owned();

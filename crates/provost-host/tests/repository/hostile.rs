@@ -163,6 +163,33 @@ fn twins_are_found() {
 }
 
 #[test]
+fn twins_in_the_form_of_their_letters_are_found() {
+    let scratch = Scratch::new();
+    scratch.file("caf\u{e9}/menu", "x");
+    scratch.file("plain", "x");
+    scratch.commit();
+    let (repo, tree, workspace) = scratch.workspace("w");
+    put(&workspace.tree, "cafe\u{301}/wine", "x");
+    put(&workspace.tree, "CAF\u{c9}/MENU", "x");
+    put(&workspace.tree, "plain.", "x");
+    put(&workspace.tree, "new/\u{fc}", "x");
+    put(&workspace.tree, "new/u\u{308}", "x");
+    put(&workspace.tree, "new/u", "x");
+    let want = [
+        "CAF\u{c9}",
+        "CAF\u{c9}/MENU",
+        "cafe\u{301}",
+        "new/u\u{308}",
+        "new/\u{fc}",
+        "plain.",
+    ];
+    assert_eq!(
+        found(&take(&repo, &tree, &workspace)),
+        want.map(|path| (path.to_owned(), CaseTwin)).into()
+    );
+}
+
+#[test]
 fn hard_links_are_found_where_they_matter() {
     let got = findings(|root| {
         std::fs::hard_link(root.join("src/lib.rs"), root.join("copy.rs")).unwrap();
@@ -200,8 +227,15 @@ fn repositories_inside_are_found_and_their_files_seen() {
     put(root, "file/.git", "gitdir: /elsewhere\n");
     put(root, "case/.GIT/config", "x");
     put(root, ".Git/config", "x");
+    put(root, "git~1/config", "x");
+    put(root, "blank/.git /config", "x");
+    put(root, "stream/.git::$INDEX_ALLOCATION/config", "x");
+    put(root, "skipped/.g\u{200c}it/config", "x");
     let captured = take(&repo, &tree, &workspace);
-    let want = [".Git", "case", "file", "vendor"].map(|path| (path.to_owned(), NestedRepository));
+    let want = [
+        ".Git", "blank", "case", "file", "git~1", "skipped", "stream", "vendor",
+    ];
+    let want = want.map(|path| (path.to_owned(), NestedRepository));
     assert_eq!(found(&captured), want.into());
     assert_eq!(changed(&captured), ["vendor/code.c"]);
 }

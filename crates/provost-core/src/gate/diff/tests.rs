@@ -92,11 +92,23 @@ fn a_change_is_refused_for_every_rule_it_breaks() {
         binary: true,
         ..edit(path)
     };
-    let cases: [(Change, &[&str]); 20] = [
+    let cases: [(Change, &[&str]); 26] = [
         (edit("app/a"), &[]),
         (edit("app2/a"), &["out_of_scope app2/a"]),
         (edit("app/frozen/a"), &["out_of_scope app/frozen/a"]),
+        (edit("app/FROZEN./a"), &["out_of_scope app/FROZEN./a"]),
         (edit("app/.env"), &["protected_path app/.env"]),
+        (edit("app/.ENV "), &["protected_path app/.ENV "]),
+        (edit("app/git~1/x"), &["protected_path app/git~1/x"]),
+        (edit("app/.git:s/x"), &["protected_path app/.git:s/x"]),
+        (edit("app/claude.MD"), &["protected_path app/claude.MD"]),
+        (
+            edit("app/GITMOD~1"),
+            &[
+                "protected_path app/GITMOD~1",
+                "submodule_change app/GITMOD~1",
+            ],
+        ),
         (edit(".env"), &["protected_path .env"]),
         (edit("pytest.ini"), &["protected_path pytest.ini"]),
         (edit("app/CLAUDE.md"), &["protected_path app/CLAUDE.md"]),
