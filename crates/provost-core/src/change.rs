@@ -45,6 +45,21 @@ pub struct Origin {
     pub path: RawPath,
     /// Whether that path is still there.
     pub how: Movement,
+    /// How much of the content is the same, in percent; 100 is every byte.
+    #[serde(default = "exact", skip_serializing_if = "is_exact")]
+    pub likeness: u8,
+}
+
+/// The likeness of equal content.
+pub const EXACT: u8 = 100;
+
+fn exact() -> u8 {
+    EXACT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_exact(likeness: &u8) -> bool {
+    *likeness == EXACT
 }
 
 /// How content came to another path.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::change::{Change, Finding, FindingKind, Movement, Side};
+use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Origin, Side};
 use crate::code::Code;
 use crate::object::Mode;
 use crate::path::{RawPath, RepoPath};
@@ -111,6 +111,12 @@ pub enum Reason {
     Unverifiable,
 }
 
+/// How like a file a new one must be to count as its copy, in percent.
+///
+/// The source of a copy is not touched, so there is nothing to protect but what is in it. Below
+/// this nobody can tell an edited copy from two files that follow one pattern.
+const COPY: u8 = 90;
+
 /// Judges `facts` by `rules`. No change at all passes; whether that is enough is not decided here.
 pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
     let mut rows = Rows::new();
@@ -179,13 +185,8 @@ impl Rules<'_> {
         let path = &change.path;
         self.judge_scope(path, rows);
         self.judge_protection(path, rows);
-        if let Some(origin) = change.origin.as_ref().filter(|it| !self.covers(&it.path)) {
-            let (reason, how) = match origin.how {
-                Movement::Rename => (Reason::OutOfScope, "moved"),
-                Movement::Copy => (Reason::CopySourceOutOfScope, "copied"),
-            };
-            let problem = format!("is outside the scope, and was {how} to `{path}`");
-            add(rows, &origin.path, reason, problem);
+        if let Some(origin) = &change.origin {
+            self.judge_origin(path, origin, rows);
         }
         if change.binary && !self.permit.binary.covers_raw(path) {
             let problem = "holds content that is not text, and the contract permits none there";
@@ -202,6 +203,23 @@ impl Rules<'_> {
         if is(change, Mode::Symlink) {
             self.judge_symlink(change, rows);
         }
+    }
+
+    fn judge_origin(&self, path: &RawPath, origin: &Origin, rows: &mut Rows) {
+        if self.covers(&origin.path) {
+            return;
+        }
+        let (reason, how) = match origin.how {
+            Movement::Rename => (Reason::OutOfScope, "moved"),
+            Movement::Copy if origin.likeness < COPY => return,
+            Movement::Copy => (Reason::CopySourceOutOfScope, "copied"),
+        };
+        let likeness = match origin.likeness {
+            EXACT => String::new(),
+            percent => format!(" ({percent} % the same)"),
+        };
+        let problem = format!("is outside the scope, and was {how} to `{path}`{likeness}");
+        add(rows, &origin.path, reason, problem);
     }
 
     fn judge_scope(&self, path: &RawPath, rows: &mut Rows) {

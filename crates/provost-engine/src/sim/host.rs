@@ -30,6 +30,8 @@ pub enum Behaviour {
     Idles,
     /// Ends with a failure after changing a file.
     Fails,
+    /// Ends with a failure after changing a file outside its scope.
+    FailsAstray,
 }
 
 /// A simulated machine.
@@ -118,6 +120,7 @@ impl Host for SimHost {
                 Behaviour::Strays => (Some("other/x"), 0),
                 Behaviour::Idles => (None, 0),
                 Behaviour::Fails => (Some("app/a"), 1),
+                Behaviour::FailsAstray => (Some("other/x"), 1),
             };
             workspaces.insert(state.attempt, changed);
             AgentRun {

@@ -45,7 +45,7 @@ pub(super) fn hard_links(
 }
 
 /// Paths that some file system takes for one, unless the base has them all.
-pub(super) fn name_twins(
+pub(crate) fn name_twins(
     captured: &BTreeMap<RawPath, Side>,
     base: &BTreeMap<RawPath, Side>,
 ) -> Vec<Finding> {

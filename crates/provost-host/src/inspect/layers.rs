@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::change::{Change, Movement, Origin, Side};
+use provost_core::change::{Change, EXACT, Finding, Movement, Origin, Side};
 use provost_core::index::Entry;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 
 use super::{Found, InspectError, chain};
+use crate::capture;
 use crate::git::{GitError, Repository};
 use crate::snapshot::{Layout, Presence, Snapshot, read_index};
 
@@ -144,10 +145,26 @@ impl<'a> Layers<'a> {
                 !known.is_some_and(|known| same(known, change)) && !self.elsewhere.contains(change)
             })
             .collect();
+        found.findings.extend(self.twins(&fresh));
         let sizes = self.describe(&mut fresh, found)?;
         self.trace(&mut fresh, &sizes);
         self.elsewhere.extend(fresh);
         Ok(())
+    }
+
+    /// Names that `changes` would set beside others that some file system takes for them.
+    fn twins(&self, changes: &[Change]) -> Vec<Finding> {
+        if changes.iter().all(|change| change.before.is_some()) {
+            return Vec::new();
+        }
+        let mut files = self.base.clone();
+        for change in changes {
+            match &change.after {
+                Some(after) => files.insert(change.path.clone(), after.clone()),
+                None => files.remove(&change.path),
+            };
+        }
+        capture::name_twins(&files, &self.base)
     }
 
     /// Says of each change whether it is text and where it links to; gives the sizes of new files.
@@ -225,6 +242,7 @@ impl<'a> Layers<'a> {
                 } else {
                     Movement::Copy
                 },
+                likeness: EXACT,
             });
         }
     }

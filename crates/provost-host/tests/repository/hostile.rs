@@ -350,6 +350,33 @@ fn limits_are_findings() {
 }
 
 #[test]
+fn more_changes_than_the_limit_are_not_captured() {
+    let scratch = base();
+    let (repo, tree, workspace) = scratch.workspace("w");
+    let root = &workspace.tree;
+    put(root, "README.md", "changed\n");
+    put(root, "new", "new\n");
+    std::fs::remove_file(root.join("src/lib.rs")).unwrap();
+    let at_most = |changes| {
+        let limits = Limits {
+            changes,
+            ..Limits::default()
+        };
+        let captured = capture(&repo, &tree, root, &limits, Mode::Record);
+        captured.map(|captured| captured.changes.len())
+    };
+    assert_eq!(at_most(3).unwrap(), 3);
+    // By what came and went, and by what changed in place.
+    for most in [0, 1, 2] {
+        let refused = at_most(most);
+        assert!(
+            matches!(refused, Err(CaptureError::TooManyChanges { most: it }) if it == most),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
 fn inherited_git_variables_have_no_effect() {
     const INNER: &str = "PROVOST_TEST_INNER";
     if let Some(root) = std::env::var_os(INNER) {

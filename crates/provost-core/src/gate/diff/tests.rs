@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::change::Origin;
 use crate::object::{Kind, ObjectFormat};
 
 fn side(mode: Mode) -> Side {
@@ -38,10 +37,15 @@ fn gone(path: &str, mode: Mode) -> Change {
 }
 
 fn moved(path: &str, from: &str, how: Movement) -> Change {
+    alike(path, from, how, EXACT)
+}
+
+fn alike(path: &str, from: &str, how: Movement, likeness: u8) -> Change {
     Change {
         origin: Some(Origin {
             path: RawPath::new(from),
             how,
+            likeness,
         }),
         ..edit(path)
     }
@@ -92,7 +96,7 @@ fn a_change_is_refused_for_every_rule_it_breaks() {
         binary: true,
         ..edit(path)
     };
-    let cases: [(Change, &[&str]); 26] = [
+    let cases: [(Change, &[&str]); 23] = [
         (edit("app/a"), &[]),
         (edit("app2/a"), &["out_of_scope app2/a"]),
         (edit("app/frozen/a"), &["out_of_scope app/frozen/a"]),
@@ -128,12 +132,6 @@ fn a_change_is_refused_for_every_rule_it_breaks() {
             &["out_of_scope app/a\\x0ab", "unverifiable app/a\\x0ab"],
         ),
         (binary("app/a"), &["binary_change app/a"]),
-        (moved("app/a", "app/b", Movement::Rename), &[]),
-        (moved("app/a", "b", Movement::Rename), &["out_of_scope b"]),
-        (
-            moved("app/a", "b", Movement::Copy),
-            &["copy_source_out_of_scope b"],
-        ),
         (link("app/l", "a"), &["symlink_change app/l"]),
         (
             link("app/l", "../o"),
@@ -193,6 +191,31 @@ fn permits_open_what_they_name_and_no_more() {
             want,
             "{change:?}"
         );
+    }
+}
+
+#[test]
+fn content_from_outside_the_scope_is_refused_at_its_source() {
+    let cases: [(Change, &[&str]); 6] = [
+        (moved("app/a", "app/b", Movement::Rename), &[]),
+        (moved("app/a", "b", Movement::Rename), &["out_of_scope b"]),
+        (
+            moved("app/a", "b", Movement::Copy),
+            &["copy_source_out_of_scope b"],
+        ),
+        (
+            alike("app/a", "b", Movement::Copy, COPY),
+            &["copy_source_out_of_scope b"],
+        ),
+        (alike("app/a", "b", Movement::Copy, COPY - 1), &[]),
+        (
+            alike("app/a", "b", Movement::Rename, 50),
+            &["out_of_scope b"],
+        ),
+    ];
+    for (change, want) in cases {
+        let rows = check(std::slice::from_ref(&change), &[], &Permit::default());
+        assert_eq!(rows, want, "{change:?}");
     }
 }
 
@@ -288,6 +311,7 @@ fn any_change() -> impl Strategy<Value = Change> {
                 origin: origin.map(|(path, how)| Origin {
                     path: RawPath::new(path),
                     how,
+                    likeness: EXACT,
                 }),
                 ..change
             }
