@@ -33,8 +33,8 @@ fn moves_and_copies_name_their_source() {
     let root = &workspace.tree;
     put(root, "app/exact-copy", text("key"));
     put(root, "app/edited-copy", text("key") + "more\n");
-    let half: Vec<String> = (0..24).map(|line| format!("key {line}\n")).collect();
-    put(root, "app/half", half.concat() + &"own\n".repeat(40));
+    let part: Vec<String> = (0..30).map(|line| format!("key {line}\n")).collect();
+    put(root, "app/part", part.concat() + &"own\n".repeat(10));
     put(root, "app/tiny", "x\n");
     put(root, "app/own", "something else entirely\n".repeat(9));
     std::fs::rename(root.join("lib/old.rs"), root.join("app/new.rs")).unwrap();
@@ -49,8 +49,8 @@ fn moves_and_copies_name_their_source() {
         ("app/edited-copy", "secret/keys.txt", Copy, 98),
         ("app/edited.rs", "lib/edited.rs", Rename, 97),
         ("app/exact-copy", "secret/keys.txt", Copy, 100),
-        ("app/half", "secret/keys.txt", Copy, 50),
         ("app/new.rs", "lib/old.rs", Rename, 100),
+        ("app/part", "secret/keys.txt", Copy, 74),
     ];
     let want = want
         .map(|(path, source, how, likeness)| (path.to_owned(), source.to_owned(), how, likeness));
