@@ -9,7 +9,7 @@ use crate::path::RawPath;
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
+pub struct Node {
     /// What kind of entry it is.
     pub mode: Mode,
     /// Its content.
@@ -23,10 +23,10 @@ pub struct Change {
     pub path: RawPath,
     /// What the base tree has there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Side>,
+    pub before: Option<Node>,
     /// What the agent left there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Side>,
+    pub after: Option<Node>,
     /// Whether the content before or after is not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub binary: bool,

@@ -32,7 +32,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use provost_core::change::{Change, Finding, FindingKind, Ignored, Side};
+use provost_core::change::{Change, Finding, FindingKind, Ignored, Node};
 use provost_core::object::{Kind, Mode as FileMode, Oid};
 use provost_core::pack;
 use provost_core::path::RawPath;
@@ -209,7 +209,7 @@ fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Findin
 }
 
 /// What stands at each captured path.
-fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Side> {
+fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Node> {
     contents
         .iter()
         .map(|(path, content)| (path.clone(), content.side.clone()))
@@ -222,7 +222,7 @@ fn sizes(seen: &[walk::Seen]) -> HashMap<&RawPath, u64> {
 }
 
 /// How many paths were seen that the base does not have, or the other way round.
-fn came_and_gone(seen: &[walk::Seen], base: &BTreeMap<RawPath, Side>) -> usize {
+fn came_and_gone(seen: &[walk::Seen], base: &BTreeMap<RawPath, Node>) -> usize {
     let stayed = seen.iter().filter(|one| base.contains_key(&one.path));
     let stayed = stayed.count();
     (seen.len() - stayed) + base.len().saturating_sub(stayed)
@@ -230,8 +230,8 @@ fn came_and_gone(seen: &[walk::Seen], base: &BTreeMap<RawPath, Side>) -> usize {
 
 /// The paths that differ, sorted.
 fn differing<'a>(
-    base: &'a BTreeMap<RawPath, Side>,
-    files: &'a BTreeMap<RawPath, Side>,
+    base: &'a BTreeMap<RawPath, Node>,
+    files: &'a BTreeMap<RawPath, Node>,
 ) -> BTreeSet<&'a RawPath> {
     let differs = |path: &&RawPath| base.get(*path) != files.get(*path);
     let gone = base.keys().filter(|path| !files.contains_key(*path));
@@ -242,7 +242,7 @@ fn differing<'a>(
 fn compare(
     repo: &Repository,
     paths: BTreeSet<&RawPath>,
-    base: &BTreeMap<RawPath, Side>,
+    base: &BTreeMap<RawPath, Node>,
     contents: &BTreeMap<RawPath, Content>,
 ) -> Result<Vec<Change>, CaptureError> {
     let mut changes = Vec::new();
@@ -257,7 +257,7 @@ fn compare(
         changes.push(change);
     }
     // Content that is gone counts too: a binary file may not be turned into text unseen.
-    let is_blob = |side: &&Side| side.mode != FileMode::Gitlink;
+    let is_blob = |side: &&Node| side.mode != FileMode::Gitlink;
     let before = |change: &Change| {
         change
             .before

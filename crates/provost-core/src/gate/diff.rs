@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Origin, Side};
+use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Node, Origin};
 use crate::code::Code;
 use crate::object::Mode;
 use crate::path::{RawPath, RepoPath};
@@ -314,7 +314,7 @@ impl Rules<'_> {
 
 /// Whether `change` has an entry of this kind before or after.
 fn is(change: &Change, mode: Mode) -> bool {
-    let has = |side: &Option<Side>| side.as_ref().is_some_and(|side| side.mode == mode);
+    let has = |side: &Option<Node>| side.as_ref().is_some_and(|side| side.mode == mode);
     has(&change.before) || has(&change.after)
 }
 

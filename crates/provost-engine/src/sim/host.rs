@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::change::{Change, Ignored, Side as Entry};
+use provost_core::change::{Change, Ignored, Node as Entry};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::State;

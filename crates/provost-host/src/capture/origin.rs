@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use provost_core::change::{Change, EXACT, Movement, Origin, Side};
+use provost_core::change::{Change, EXACT, Movement, Node, Origin};
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
 
@@ -17,7 +17,7 @@ const MOST_PAIRS: usize = 1_000_000;
 /// The most new files whose origin is looked for beyond exact equality.
 const MOST_TARGETS: usize = 1000;
 
-type Files = BTreeMap<RawPath, Side>;
+type Files = BTreeMap<RawPath, Node>;
 
 /// Sets the origin of new files that have exactly the content of a file of the base.
 pub(super) fn exact(
@@ -109,7 +109,7 @@ fn is_large(change: &Change, sizes: &HashMap<&RawPath, u64>) -> bool {
         .is_some_and(|size| *size >= LEAST_BYTES)
 }
 
-fn is_file(side: &Side) -> bool {
+fn is_file(side: &Node) -> bool {
     matches!(side.mode, Mode::File | Mode::Executable)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use provost_core::alias::fold_path;
-use provost_core::change::{Finding, FindingKind, Side};
+use provost_core::change::{Finding, FindingKind, Node};
 use provost_core::path::RawPath;
 
 use super::finding;
@@ -14,7 +14,7 @@ use super::walk::{Seen, What};
 pub(super) fn hard_links(
     seen: &[Seen],
     contents: &BTreeMap<RawPath, Content>,
-    base: &BTreeMap<RawPath, Side>,
+    base: &BTreeMap<RawPath, Node>,
 ) -> Vec<Finding> {
     let mut names: HashMap<(u64, u64), Vec<&RawPath>> = HashMap::new();
     for one in seen.iter().filter(|one| one.names > 1) {
@@ -46,8 +46,8 @@ pub(super) fn hard_links(
 
 /// Paths that some file system takes for one, unless the base has them all.
 pub(crate) fn name_twins(
-    captured: &BTreeMap<RawPath, Side>,
-    base: &BTreeMap<RawPath, Side>,
+    captured: &BTreeMap<RawPath, Node>,
+    base: &BTreeMap<RawPath, Node>,
 ) -> Vec<Finding> {
     let added = captured.keys().filter(|path| !base.contains_key(*path));
     let mut new: BTreeSet<&[u8]> = added.flat_map(places).collect();
@@ -77,13 +77,13 @@ pub(crate) fn name_twins(
 }
 
 /// Whether `files` has something at or below `place`.
-fn is_place_of(files: &BTreeMap<RawPath, Side>, place: &[u8]) -> bool {
+fn is_place_of(files: &BTreeMap<RawPath, Node>, place: &[u8]) -> bool {
     let path = RawPath::new(place);
     files.contains_key(&path) || has_below(files, &path)
 }
 
 /// Whether `files` has something below the directory `path`.
-pub(super) fn has_below(files: &BTreeMap<RawPath, Side>, path: &RawPath) -> bool {
+pub(super) fn has_below(files: &BTreeMap<RawPath, Node>, path: &RawPath) -> bool {
     let mut prefix = path.as_bytes().to_vec();
     prefix.push(b'/');
     files

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use provost_core::alias::is_git;
-use provost_core::change::{Finding, FindingKind, Ignored, Side};
+use provost_core::change::{Finding, FindingKind, Ignored, Node};
 use provost_core::object::Mode;
 use provost_core::path::{LONGEST, RawPath, RepoPath};
 use rayon::prelude::*;
@@ -58,7 +58,7 @@ struct Directory {
 /// What all threads share.
 struct Survey<'a> {
     root: &'a Beneath,
-    base: &'a BTreeMap<RawPath, Side>,
+    base: &'a BTreeMap<RawPath, Node>,
     rules: &'a Rules,
     limits: &'a Limits,
     captured: AtomicU64,
@@ -68,7 +68,7 @@ struct Survey<'a> {
 /// Walks one depth after the other, each on all cores.
 pub(super) fn walk(
     root: &Beneath,
-    base: &BTreeMap<RawPath, Side>,
+    base: &BTreeMap<RawPath, Node>,
     rules: &Rules,
     limits: &Limits,
 ) -> Walk {

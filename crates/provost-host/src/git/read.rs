@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::change::{Change, Side};
+use provost_core::change::{Change, Node};
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::{LONGEST, RawPath};
 use provost_core::tree::{self, Trees};
@@ -15,7 +15,7 @@ use super::{Batch, GitError, Repository};
 #[non_exhaustive]
 pub struct TreeRead {
     /// What stands at each path; directories are not listed.
-    pub files: BTreeMap<RawPath, Side>,
+    pub files: BTreeMap<RawPath, Node>,
     /// The tree objects, from the root to the last.
     pub trees: Trees,
 }
@@ -56,7 +56,7 @@ impl Repository {
     }
 
     /// What stands at each path of a tree.
-    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Side>, GitError> {
+    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Node>, GitError> {
         self.read_trees(root).map(|read| read.files)
     }
 
@@ -107,7 +107,7 @@ impl Repository {
                     if entry.mode == Mode::Tree {
                         below.push((path, entry.oid.clone()));
                     } else {
-                        let side = Side {
+                        let side = Node {
                             mode: entry.mode,
                             oid: entry.oid.clone(),
                         };

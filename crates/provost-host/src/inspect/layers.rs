@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::change::{Change, EXACT, Finding, Movement, Origin, Side};
+use provost_core::change::{Change, EXACT, Finding, Movement, Node, Origin};
 use provost_core::index::Entry;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
@@ -23,7 +23,7 @@ pub(super) struct Layers<'a> {
     pub(super) repo: &'a Repository,
     pub(super) base_tree: Oid,
     /// What stands at each path of the base.
-    pub(super) base: BTreeMap<RawPath, Side>,
+    pub(super) base: BTreeMap<RawPath, Node>,
     /// What differs on disk.
     pub(super) on_disk: BTreeMap<RawPath, Change>,
     /// What differs in a commit or in the index, and is not on disk.
@@ -89,7 +89,7 @@ impl<'a> Layers<'a> {
         for entry in &self.index {
             seen.insert(&entry.path);
             let before = self.base.get(&entry.path);
-            let after = Side {
+            let after = Node {
                 mode: entry.mode,
                 oid: entry.oid.clone(),
             };
@@ -248,7 +248,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-fn change(path: &RawPath, before: Option<&Side>, after: Option<Side>) -> Change {
+fn change(path: &RawPath, before: Option<&Node>, after: Option<Node>) -> Change {
     Change {
         path: path.clone(),
         before: before.cloned(),

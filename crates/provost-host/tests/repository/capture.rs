@@ -144,7 +144,7 @@ fn modes_kinds_and_bytes_are_told_apart() {
         .changes
         .iter()
         .map(|one| {
-            let mode = |side: &Option<provost_core::change::Side>| side.as_ref().map(|it| it.mode);
+            let mode = |side: &Option<provost_core::change::Node>| side.as_ref().map(|it| it.mode);
             (
                 one.path.to_string(),
                 mode(&one.before),

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::object::{Kind, ObjectFormat};
 
-fn side(mode: Mode) -> Side {
+fn side(mode: Mode) -> Node {
     let oid = ObjectFormat::Sha1.oid(Kind::Blob, b"x").unwrap();
-    Side { mode, oid }
+    Node { mode, oid }
 }
 
 fn edit(path: &str) -> Change {
