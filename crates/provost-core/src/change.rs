@@ -9,7 +9,7 @@ use crate::path::RawPath;
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
+pub struct Node {
     /// What kind of entry it is.
     pub mode: Mode,
     /// Its content.
@@ -23,10 +23,10 @@ pub struct Change {
     pub path: RawPath,
     /// What the base tree has there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Side>,
+    pub before: Option<Node>,
     /// What the agent left there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Side>,
+    pub after: Option<Node>,
     /// Whether the content before or after is not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub binary: bool,
@@ -45,6 +45,21 @@ pub struct Origin {
     pub path: RawPath,
     /// Whether that path is still there.
     pub how: Movement,
+    /// How much of the content is the same, in percent; 100 is every byte.
+    #[serde(default = "exact", skip_serializing_if = "is_exact")]
+    pub likeness: u8,
+}
+
+/// The likeness of equal content.
+pub const EXACT: u8 = 100;
+
+fn exact() -> u8 {
+    EXACT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_exact(likeness: &u8) -> bool {
+    *likeness == EXACT
 }
 
 /// How content came to another path.
@@ -81,7 +96,7 @@ pub enum FindingKind {
     Unreadable,
     /// A name that is not UTF-8, or holds a control character or a backslash.
     BadName,
-    /// Two names that are one where case does not count.
+    /// Two names that are one where case and the form of letters do not count.
     CaseTwin,
     /// Two captured paths that are one file.
     HardLink,

@@ -43,8 +43,6 @@ const LONGEST: Duration = Duration::from_hours(7 * 24);
 pub struct Contract {
     /// The document, as written.
     pub document: Document,
-    /// SHA-256 of its canonical spelling.
-    pub digest: String,
     /// Where the agent may write; never empty.
     pub scope: Scope,
     /// Where it may not, even inside the scope.
@@ -55,8 +53,6 @@ pub struct Contract {
     pub tests: Vec<Test>,
     /// When an agent, or one acceptance command, is stopped.
     pub time_limit: Duration,
-    /// The branch the result is meant for, if the contract names one.
-    pub target: Option<String>,
     /// Whether the agent has to leave a structured result.
     pub result: ResultRule,
 }
@@ -137,13 +133,11 @@ pub fn resolve(
         ResultRule::Optional
     };
     Ok(Contract {
-        digest: digest(&document),
         scope,
         forbid,
         permit,
         tests,
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
-        target: extension.target,
         result,
         document,
     })

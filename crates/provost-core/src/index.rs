@@ -13,6 +13,7 @@ use sha2::Digest as _;
 
 use crate::object::{Mode, ObjectFormat, Oid};
 use crate::path::{LONGEST, RawPath};
+use crate::tree::name_is_safe;
 
 /// The most bytes an index may have.
 pub const LARGEST: usize = 256 << 20;
@@ -130,9 +131,7 @@ fn digest(body: &[u8], format: ObjectFormat) -> Vec<u8> {
 
 /// Whether a tree could hold this path.
 fn is_path(path: &[u8]) -> bool {
-    let part_is_safe =
-        |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git");
-    path.len() <= LONGEST && path.split(|byte| *byte == b'/').all(part_is_safe)
+    path.len() <= LONGEST && path.split(|byte| *byte == b'/').all(name_is_safe)
 }
 
 struct Reader<'a> {

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::path::RepoPath;
+use crate::alias::Reading;
+use crate::path::{RawPath, RepoPath};
 use crate::scope::Scope;
 
 /// Why a path is protected.
@@ -27,13 +28,14 @@ pub enum Protection {
 /// files are as sensitive as ours.
 const CONTROL_DIRECTORIES: &[&str] = &[".git", ".provost", ".runtime-cache"];
 
-/// The control directory `path` lies in, if any; case does not count, as on some file systems.
+/// The control directory `path` lies in, if any, in whatever spelling.
 pub fn control_directory(path: &RepoPath) -> Option<&'static str> {
     path.parts().find_map(|part| {
+        let reading = Reading::of(part);
         CONTROL_DIRECTORIES
             .iter()
             .copied()
-            .find(|name| part.eq_ignore_ascii_case(name))
+            .find(|name| reading.is(name))
     })
 }
 
@@ -43,6 +45,7 @@ const CONTROL_NAMES: &[&str] = &[
     ".gitattributes",
     ".gitmodules",
     ".gitconfig",
+    ".mailmap",
     "provost.toml",
 ];
 
@@ -158,44 +161,53 @@ pub struct Extra {
     pub governing: Scope,
 }
 
-/// How `path` is protected, if it is.
+/// How `path` is protected, if it is; a name that some file system takes for a protected one is too.
 pub fn classify(path: &RepoPath, extra: &Extra) -> Option<Protection> {
-    let name = path.name().to_lowercase();
-    let parts: Vec<String> = path.parts().map(str::to_lowercase).collect();
-    let inside = |directories: &[&str]| {
+    let raw = RawPath::from(path);
+    let parts: Vec<Reading> = path.parts().map(Reading::of).collect();
+    let name = parts.last()?;
+    let named = |names: &[&str]| names.iter().any(|known| name.is(known));
+    let inside = |names: &[&str]| {
         parts
             .iter()
-            .any(|part| directories.contains(&part.as_str()))
+            .any(|part| names.iter().any(|known| part.is(known)))
     };
-    let root = |roots: &[&str]| parts.len() > 1 && roots.contains(&parts[0].as_str());
-    if control_directory(path).is_some()
-        || parts.iter().any(|part| part.starts_with(".provost"))
-        || CONTROL_NAMES.contains(&name.as_str())
+    let root = |names: &[&str]| parts.len() > 1 && names.iter().any(|known| parts[0].is(known));
+    if inside(CONTROL_DIRECTORIES)
+        || parts.iter().any(|part| part.begins(".provost"))
+        || named(CONTROL_NAMES)
         || root(CONTROL_ROOTS)
-        || is_secret(&name)
+        || is_secret(name)
     {
         return Some(Protection::Control);
     }
-    if ORACLE_NAMES.contains(&name.as_str())
-        || ORACLE_STEMS.iter().any(|stem| name.starts_with(stem))
+    if named(ORACLE_NAMES)
+        || ORACLE_STEMS.iter().any(|stem| name.begins(stem))
         || inside(ORACLE_DIRECTORIES)
-        || extra.oracle.covers(path)
+        || extra.oracle.covers_alias(&raw)
     {
         return Some(Protection::Oracle);
     }
-    let governs = GOVERNING_NAMES.contains(&name.as_str())
+    let governs = named(GOVERNING_NAMES)
         || inside(GOVERNING_DIRECTORIES)
-        || extra.governing.covers(path);
+        || extra.governing.covers_alias(&raw);
     governs.then_some(Protection::Governing)
 }
 
+/// Whether `path` may be read as the file that says where submodules come from.
+pub fn names_submodules(path: &RepoPath) -> bool {
+    Reading::of(path.name()).is(".gitmodules")
+}
+
 /// `.env` and its variants hold secrets; the template `.env.example` does not.
-fn is_secret(name: &str) -> bool {
-    name == ".env" || (name.starts_with(".env.") && name != ".env.example")
+fn is_secret(name: &Reading) -> bool {
+    (name.is(".env") || name.begins(".env.")) && !name.is_plainly(".env.example")
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -225,6 +237,31 @@ mod tests {
             ("docs/AGENTS.md", Some(Governing)),
             (".claude/settings.json", Some(Governing)),
             ("src/claude.rs", None),
+            (".mailmap", Some(Control)),
+            ("Provost.TOML", Some(Control)),
+            ("provost.toml. ", Some(Control)),
+            ("PROVOS~1.TOM", Some(Control)),
+            ("provos~1/x", Some(Control)),
+            (".ENV", Some(Control)),
+            (".env.Example", None),
+            (".env.local:x", Some(Control)),
+            ("app/.\u{200c}env", Some(Control)),
+            ("git~1/config", Some(Control)),
+            (".git /config", Some(Control)),
+            ("a/.git::$INDEX_ALLOCATION/hooks/x", Some(Control)),
+            ("GITMOD~1", Some(Control)),
+            ("gi7eba~1", Some(Control)),
+            (".gitattributes ", Some(Control)),
+            (".GitHub./workflows/ci.yml", Some(Oracle)),
+            ("github~1/workflows/ci.yml", Some(Oracle)),
+            ("ma\u{212a}efile", Some(Oracle)),
+            ("JESTCO~1.JS", Some(Oracle)),
+            ("agents.MD", Some(Governing)),
+            ("claude.md.", Some(Governing)),
+            ("CLAUDE~1/settings.json", Some(Governing)),
+            ("git~2/config", Some(Control)),
+            ("notes~1", None),
+            ("File::Copy.3", None),
         ];
         for (path, want) in cases {
             let path = RepoPath::try_from(path).unwrap();
@@ -238,7 +275,62 @@ mod tests {
             oracle: Scope::parse(&["spec"]).unwrap(),
             ..Extra::default()
         };
-        let path = RepoPath::try_from("spec/golden.txt").unwrap();
-        assert_eq!(classify(&path, &extra), Some(Protection::Oracle));
+        for path in ["spec/golden.txt", "SPEC/golden.txt", "spec./golden.txt"] {
+            let path = RepoPath::try_from(path).unwrap();
+            assert_eq!(classify(&path, &extra), Some(Protection::Oracle), "{path}");
+        }
+    }
+
+    fn protected() -> impl Strategy<Value = &'static str> {
+        let names = [
+            CONTROL_DIRECTORIES,
+            CONTROL_NAMES,
+            ORACLE_NAMES,
+            ORACLE_DIRECTORIES,
+            GOVERNING_NAMES,
+            GOVERNING_DIRECTORIES,
+            &[".env", ".env.local", ".provostrc", "jest.config.ts"],
+        ];
+        prop::sample::select(names.concat())
+    }
+
+    /// The short name that NTFS gives to `name`.
+    fn short(name: &str, number: u32) -> String {
+        let plain = name.trim_start_matches('.');
+        let (stem, ending) = plain.rsplit_once('.').unwrap_or((plain, ""));
+        let head: String = stem.replace('.', "").chars().take(6).collect();
+        let ending: String = ending.chars().take(3).collect();
+        format!("{head}~{number}.{ending}")
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_that_folds_to_a_protected_one_is_unprotected(
+            name in protected(),
+            capitals: u32,
+            skipped in prop::collection::vec((0..20_usize, 0..5_usize), 0..3),
+            tail in "[. ]{0,3}(:[a-z$:]{1,6})?",
+            number in 1..5_u32,
+            is_short: bool,
+        ) {
+            let spelling = if is_short { short(name, number) } else { name.to_owned() };
+            let mut letters: Vec<char> = spelling
+                .chars()
+                .enumerate()
+                .map(|(at, letter)| match capitals >> (at % 32) & 1 {
+                    1 => letter.to_ascii_uppercase(),
+                    _ => letter,
+                })
+                .collect();
+            for (at, which) in skipped {
+                let letter = ['\u{200c}', '\u{200f}', '\u{202a}', '\u{206f}', '\u{feff}'][which];
+                letters.insert(at % (letters.len() + 1), letter);
+            }
+            let spelling: String = letters.into_iter().collect();
+            for path in [format!("{spelling}{tail}"), format!("app/{spelling}{tail}")] {
+                let path = RepoPath::try_from(path).unwrap();
+                prop_assert!(classify(&path, &Extra::default()).is_some(), "{:?}", path);
+            }
+        }
     }
 }

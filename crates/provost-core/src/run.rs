@@ -4,7 +4,8 @@
 //!
 //! - The state is a fold over the facts of a ledger; nothing else is remembered.
 //! - [`State::next`] says what comes next and never does it.
-//! - A refusal ends the run: nothing that comes after it in the course is done.
+//! - A refusal ends the run: nothing that comes after it in the course is done. Only the diff gate
+//!   still judges what was captured, and the first refusal stays the answer.
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
 
 pub mod fact;

@@ -4,9 +4,12 @@
 //! wildcards. `./a`, `a//b` and `a/` are other spellings of one entry and are normalised first.
 //! Everything else that could be read in two ways is refused with its reason.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::alias;
 use crate::code::Code;
 use crate::path::{LONGEST, PathError, RawPath, RepoPath};
 use crate::protect;
@@ -14,8 +17,24 @@ use crate::verdict::Verdict;
 
 /// The paths of a contract: sorted, without entries that another one covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Scope(Vec<RepoPath>);
+#[serde(from = "Vec<RepoPath>", into = "Vec<RepoPath>")]
+pub struct Scope {
+    entries: Vec<RepoPath>,
+    /// The entries in the spelling that stands for all of theirs.
+    folded: BTreeSet<Vec<u8>>,
+}
+
+impl From<Vec<RepoPath>> for Scope {
+    fn from(paths: Vec<RepoPath>) -> Self {
+        Self::of(paths)
+    }
+}
+
+impl From<Scope> for Vec<RepoPath> {
+    fn from(scope: Scope) -> Self {
+        scope.entries
+    }
+}
 
 /// The most entries of one list.
 pub const MOST: usize = 10_000;
@@ -126,22 +145,26 @@ impl Scope {
         // By components, so that everything below a path follows it at once.
         paths.sort_by(|a, b| a.parts().cmp(b.parts()));
         paths.dedup_by(|later, earlier| later.is_within(earlier));
-        Self(paths)
+        let folded = |path: &RepoPath| alias::fold_path(path.as_str().as_bytes());
+        Self {
+            folded: paths.iter().map(folded).collect(),
+            entries: paths,
+        }
     }
 
     /// The entries, sorted.
     pub fn entries(&self) -> &[RepoPath] {
-        &self.0
+        &self.entries
     }
 
     /// Whether nothing is in scope.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 
     /// Whether `path` is an entry or lies below one.
     pub fn covers(&self, path: &RepoPath) -> bool {
-        self.0.iter().any(|entry| path.is_within(entry))
+        self.entries.iter().any(|entry| path.is_within(entry))
     }
 
     /// Whether `path` is covered; a path that is not text never is.
@@ -149,12 +172,24 @@ impl Scope {
         RepoPath::try_from(path).is_ok_and(|path| self.covers(&path))
     }
 
+    /// Whether `path`, or another one that some file system takes for it, is an entry or lies below
+    /// one.
+    pub fn covers_alias(&self, path: &RawPath) -> bool {
+        if self.folded.is_empty() {
+            return false;
+        }
+        let path = alias::fold_path(path.as_bytes());
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut ends = ends.map(|(at, _)| at).chain([path.len()]);
+        ends.any(|end| self.folded.contains(&path[..end]))
+    }
+
     /// Whether the two scopes share a path.
     pub fn overlaps(&self, other: &Self) -> bool {
         let meets = |a: &RepoPath, b: &RepoPath| a.is_within(b) || b.is_within(a);
-        self.0
+        self.entries
             .iter()
-            .any(|mine| other.0.iter().any(|theirs| meets(mine, theirs)))
+            .any(|mine| other.entries.iter().any(|theirs| meets(mine, theirs)))
     }
 }
 
@@ -235,6 +270,10 @@ mod tests {
             (".GIT", EntryError::Control(".git")),
             (".provost/runs", EntryError::Control(".provost")),
             ("vendor/.git/config", EntryError::Control(".git")),
+            ("git~1/hooks", EntryError::Control(".git")),
+            (".git./hooks", EntryError::Control(".git")),
+            (".g\u{200d}it", EntryError::Control(".git")),
+            ("PROVOS~1", EntryError::Control(".provost")),
             (
                 ".runtime-cache/cortexpilot",
                 EntryError::Control(".runtime-cache"),
@@ -255,6 +294,24 @@ mod tests {
         for entry in ["app/sub", "./app/sub", "app//sub", "app/sub/", "app/./sub"] {
             assert_eq!(parse_entry(entry).unwrap().as_str(), "app/sub", "{entry}");
         }
+    }
+
+    #[test]
+    fn another_spelling_of_an_entry_is_found() {
+        let scope = Scope::parse(&["app/frozen", "caf\u{e9}"]).unwrap();
+        let cases = [
+            ("app/frozen", true),
+            ("APP/Frozen./x", true),
+            ("cafe\u{301}/x", true),
+            ("CAF\u{c9}", true),
+            ("app/frozen2", false),
+            ("app", false),
+            ("cafe", false),
+        ];
+        for (path, want) in cases {
+            assert_eq!(scope.covers_alias(&RawPath::new(path)), want, "{path}");
+        }
+        assert!(!Scope::default().covers_alias(&RawPath::new("")));
     }
 
     #[test]

@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::change::{Change, Side};
+use crate::alias;
+use crate::change::{Change, Node};
 use crate::object::{Collision, Kind, Mode, ObjectFormat, Oid};
 use crate::path::{LONGEST, RawPath};
 
@@ -77,12 +78,12 @@ pub enum TreeError {
 
 /// Whether a tree may hold `name`.
 ///
-/// `.git` is refused in any case, because a file system that ignores case would obey it.
+/// `.git` is refused in every spelling that some file system would obey.
 pub fn name_is_safe(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
         && name != b".."
-        && !name.eq_ignore_ascii_case(b".git")
+        && !alias::is_git(name)
         && !name.contains(&b'/')
         && !name.contains(&0)
 }
@@ -154,11 +155,11 @@ pub type Trees = BTreeMap<Oid, Vec<u8>>;
 
 /// Makes the trees that hold `files`; gives the id of the root and every tree object.
 pub fn build(
-    files: &BTreeMap<RawPath, Side>,
+    files: &BTreeMap<RawPath, Node>,
     format: ObjectFormat,
 ) -> Result<(Oid, Trees), TreeError> {
     let mut trees = Trees::new();
-    let files: Vec<(&RawPath, &Side)> = files.iter().collect();
+    let files: Vec<(&RawPath, &Node)> = files.iter().collect();
     if let Some((path, _)) = files
         .iter()
         .find(|(path, _)| path.as_bytes().len() > LONGEST)
@@ -173,7 +174,7 @@ pub fn build(
 /// Makes the tree of `files`, which all lie in the directory that takes `from` bytes of their
 /// paths.
 fn level(
-    files: &[(&RawPath, &Side)],
+    files: &[(&RawPath, &Node)],
     from: usize,
     format: ObjectFormat,
     trees: &mut Trees,
@@ -243,10 +244,10 @@ pub fn diff(
             let path = RawPath::new(&directory.as_bytes()[..LONGEST]);
             return Err(TreeError::TooLong { path });
         }
-        let mut pairs: BTreeMap<Vec<u8>, [Option<Side>; 2]> = BTreeMap::new();
+        let mut pairs: BTreeMap<Vec<u8>, [Option<Node>; 2]> = BTreeMap::new();
         for (at, oid) in [before, after].iter().enumerate() {
             for entry in load(oid.as_ref())? {
-                let side = Side {
+                let side = Node {
                     mode: entry.mode,
                     oid: entry.oid,
                 };
@@ -273,9 +274,9 @@ pub fn diff(
 }
 
 /// Tells a file (first) from a directory (second).
-fn apart(side: Option<Side>) -> (Option<Side>, Option<Oid>) {
+fn apart(side: Option<Node>) -> (Option<Node>, Option<Oid>) {
     match side {
-        Some(Side {
+        Some(Node {
             mode: Mode::Tree,
             oid,
         }) => (None, Some(oid)),
@@ -284,7 +285,7 @@ fn apart(side: Option<Side>) -> (Option<Side>, Option<Oid>) {
 }
 
 /// A change that says only what stood and stands at `path`.
-pub fn change(path: RawPath, before: Option<Side>, after: Option<Side>) -> Change {
+pub fn change(path: RawPath, before: Option<Node>, after: Option<Node>) -> Change {
     Change {
         path,
         before,

@@ -8,7 +8,7 @@ use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, sha256};
 use provost_core::protect::Extra;
 use provost_core::run::fact::{Names, Opened};
-use provost_core::run::{State, Step};
+use provost_core::run::{Gate, State, Step};
 use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{
@@ -134,6 +134,7 @@ fn a_run_ends_as_its_facts_say() {
         (Behaviour::Breaks, Code::AcceptanceFailed),
         (Behaviour::Idles, Code::EmptyDiff),
         (Behaviour::Fails, Code::AgentFailed),
+        (Behaviour::FailsAstray, Code::AgentFailed),
     ];
     for (behaviour, want) in cases {
         let mut machine = Machine::new(behaviour, Power::steady());
@@ -164,11 +165,27 @@ fn a_run_is_cancelled_before_any_step_and_left_clean() {
     }
 }
 
+#[test]
+fn what_a_failed_agent_left_is_judged_too() {
+    let cases = [
+        (Behaviour::Fails, Code::Ok),
+        (Behaviour::FailsAstray, Code::DiffRefused),
+    ];
+    for (behaviour, want) in cases {
+        let mut machine = Machine::new(behaviour, Power::steady());
+        let state = machine.begin().unwrap();
+        let diff = state.gates.get(&Gate::Diff).map(|verdict| verdict.code);
+        assert_eq!(diff, Some(want), "{behaviour:?}");
+        assert_eq!(state.finished.unwrap().code, Code::AgentFailed);
+        assert!(state.tests.is_empty() && state.published.is_none());
+    }
+}
+
 /// Cuts the power at every call, before and after it took effect, and takes the run over.
 #[test]
 fn a_run_survives_a_crash_at_any_call() {
-    use Behaviour::{Breaks, Fails, Honest, Idles, Strays};
-    for behaviour in [Honest, Strays, Breaks, Idles, Fails] {
+    use Behaviour::{Breaks, Fails, FailsAstray, Honest, Idles, Strays};
+    for behaviour in [Honest, Strays, Breaks, Idles, Fails, FailsAstray] {
         let want = Machine::new(behaviour, Power::steady())
             .begin()
             .unwrap()

@@ -15,7 +15,7 @@
 //!
 //! # Decisions
 //!
-//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any case, is a
+//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any spelling, is a
 //!   finding about the directory that holds it, whose other files are captured.
 //! - A file with a second name among the captured paths is a finding at both. A file whose other
 //!   names are elsewhere is a finding unless it holds exactly what the base has at its path.
@@ -32,7 +32,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use provost_core::change::{Change, Finding, FindingKind, Ignored, Side};
+use provost_core::change::{Change, Finding, FindingKind, Ignored, Node};
 use provost_core::object::{Kind, Mode as FileMode, Oid};
 use provost_core::pack;
 use provost_core::path::RawPath;
@@ -41,6 +41,7 @@ use provost_core::tree::{self, TreeError};
 use crate::beneath::Beneath;
 use crate::git::{GitError, Repository, TreeRead};
 use read::Content;
+pub(crate) use twins::name_twins;
 
 /// How much is read before it is too much.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Limits {
     pub total_bytes: u64,
     /// Bytes of all files whose content the base does not have.
     pub new_bytes: u64,
+    /// Paths that differ from the base, and findings; beyond that nothing is captured.
+    pub changes: usize,
 }
 
 impl Default for Limits {
@@ -68,7 +71,18 @@ impl Default for Limits {
             file_bytes: 64 << 20,
             total_bytes: 8 << 30,
             new_bytes: 512 << 20,
+            changes: usize::MAX,
         }
+    }
+}
+
+impl Limits {
+    fn check(&self, changes: usize, findings: usize) -> Result<(), CaptureError> {
+        let most = self.changes;
+        if changes.saturating_add(findings) > most {
+            return Err(CaptureError::TooManyChanges { most });
+        }
+        Ok(())
     }
 }
 
@@ -109,6 +123,12 @@ pub enum CaptureError {
         #[source]
         source: std::io::Error,
     },
+    /// More differs than [`Limits::changes`].
+    #[error("more than {most} paths changed")]
+    TooManyChanges {
+        /// The limit.
+        most: usize,
+    },
     /// Git failed.
     #[error("git failed during capture")]
     Git(#[from] GitError),
@@ -135,15 +155,19 @@ pub fn capture(
     let rules = rules::Rules::read(repo, &base.files)?;
     let walk = walk::walk(&root, &base.files, &rules, limits);
     let mut findings = walk.findings;
+    // Names alone may tell already, before any file is read.
+    limits.check(came_and_gone(&walk.seen, &base.files), findings.len())?;
     let known: BTreeSet<&Oid> = base.files.values().map(|side| &side.oid).collect();
     let reader = read::Reader::new(&root, &base.files, known, limits, mode, repo.format());
     let contents = reader.read(&walk.seen, &mut findings);
     findings.extend(twins::hard_links(&walk.seen, &contents, &base.files));
     let files = sides(&contents);
-    findings.extend(twins::case_twins(&files, &base.files));
+    findings.extend(name_twins(&files, &base.files));
 
+    let differing = differing(&base.files, &files);
+    limits.check(differing.len(), findings.len())?;
     let (tree, trees) = tree::build(&files, repo.format())?;
-    let mut changes = compare(repo, &base, &files, &contents)?;
+    let mut changes = compare(repo, differing, &base.files, &contents)?;
     // A base with modes of old repositories has another id than its own files make.
     let tree = if changes.is_empty() {
         base_tree.clone()
@@ -185,7 +209,7 @@ fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Findin
 }
 
 /// What stands at each captured path.
-fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Side> {
+fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Node> {
     contents
         .iter()
         .map(|(path, content)| (path.clone(), content.side.clone()))
@@ -197,28 +221,43 @@ fn sizes(seen: &[walk::Seen]) -> HashMap<&RawPath, u64> {
     seen.iter().map(|seen| (&seen.path, seen.size)).collect()
 }
 
-/// What differs, with the facts that need the contents.
+/// How many paths were seen that the base does not have, or the other way round.
+fn came_and_gone(seen: &[walk::Seen], base: &BTreeMap<RawPath, Node>) -> usize {
+    let stayed = seen.iter().filter(|one| base.contains_key(&one.path));
+    let stayed = stayed.count();
+    (seen.len() - stayed) + base.len().saturating_sub(stayed)
+}
+
+/// The paths that differ, sorted.
+fn differing<'a>(
+    base: &'a BTreeMap<RawPath, Node>,
+    files: &'a BTreeMap<RawPath, Node>,
+) -> BTreeSet<&'a RawPath> {
+    let differs = |path: &&RawPath| base.get(*path) != files.get(*path);
+    let gone = base.keys().filter(|path| !files.contains_key(*path));
+    files.keys().filter(differs).chain(gone).collect()
+}
+
+/// What differs at `paths`, with the facts that need the contents.
 fn compare(
     repo: &Repository,
-    base: &TreeRead,
-    files: &BTreeMap<RawPath, Side>,
+    paths: BTreeSet<&RawPath>,
+    base: &BTreeMap<RawPath, Node>,
     contents: &BTreeMap<RawPath, Content>,
 ) -> Result<Vec<Change>, CaptureError> {
-    let differs = |path: &&RawPath| base.files.get(*path) != files.get(*path);
-    let gone = base.files.keys().filter(|path| !files.contains_key(*path));
-    let paths: BTreeSet<&RawPath> = files.keys().filter(differs).chain(gone).collect();
     let mut changes = Vec::new();
     for path in paths {
-        let (before, after) = (base.files.get(path), files.get(path));
+        let content = contents.get(path);
+        let (before, after) = (base.get(path), content.map(|content| &content.side));
         let mut change = tree::change(path.clone(), before.cloned(), after.cloned());
-        if let Some(content) = contents.get(path) {
+        if let Some(content) = content {
             change.binary = content.binary;
             change.link.clone_from(&content.link);
         }
         changes.push(change);
     }
     // Content that is gone counts too: a binary file may not be turned into text unseen.
-    let is_blob = |side: &&Side| side.mode != FileMode::Gitlink;
+    let is_blob = |side: &&Node| side.mode != FileMode::Gitlink;
     let before = |change: &Change| {
         change
             .before

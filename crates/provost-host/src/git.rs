@@ -39,7 +39,7 @@ pub use write::Person;
 pub(crate) use side::config;
 
 use run::Place;
-use side::Side;
+use side::SideGit;
 
 /// Why git could not do it.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +191,7 @@ pub struct Repository {
     /// Before the rest, so that its process ends before its directory goes.
     idle: batch::Idle,
     git: Git,
-    side: Side,
+    side: SideGit,
     git_dir: PathBuf,
     common_dir: PathBuf,
     objects: PathBuf,

@@ -115,7 +115,11 @@ fn git(error: crate::git::GitError) -> PortError {
 
 /// The failure of a port that a failure of capture stands for.
 fn uncaptured(error: capture::CaptureError) -> PortError {
-    PortError::of(Code::HostFailed, error)
+    let code = match error {
+        capture::CaptureError::TooManyChanges { .. } => Code::DiffRefused,
+        _ => Code::HostFailed,
+    };
+    PortError::of(code, error)
 }
 
 /// The failure of a port that a refusal of the system stands for.
@@ -204,12 +208,12 @@ impl Host for Machine {
         let directory = self.places.attempt(state.attempt);
         Self::bury(&directory)?;
         let (base, tree) = (&state.opened.base_tree, directory.join("tree"));
-        let captured = capture::capture(&self.repo, base, &tree, &Limits::default(), Mode::Record)
-            .map_err(uncaptured)?;
-        if captured.changes.len() + captured.findings.len() > MOST_CHANGES {
-            let reason = format!("more than {MOST_CHANGES} paths changed");
-            return Err(PortError::new(Code::DiffRefused, reason));
-        }
+        let limits = Limits {
+            changes: MOST_CHANGES,
+            ..Limits::default()
+        };
+        let captured =
+            capture::capture(&self.repo, base, &tree, &limits, Mode::Record).map_err(uncaptured)?;
         let run = &state.names.run_id;
         let commit = self.commit_on_base(state, &captured.tree, &format!("Capture of {run}\n"))?;
         let kept_by = format!("refs/provost/runs/{run}/{}", state.attempt);

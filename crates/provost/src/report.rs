@@ -95,6 +95,12 @@ fn text(state: &State, bundle: &Path) -> String {
             text += &format!("  {}\n", plain(&row));
         }
     }
+    for (gate, verdict) in state.gates.iter().filter(|it| is_further(state, it.1)) {
+        text += &format!("  also     {} gate: {}\n", gate.name(), verdict.code);
+        for row in rows(verdict) {
+            text += &format!("           {}\n", plain(&row));
+        }
+    }
     if let Some(captured) = &state.captured {
         text += &format!(
             "  changed  {} files, tree {}\n",
@@ -130,6 +136,12 @@ fn text(state: &State, bundle: &Path) -> String {
         (None, _) => text += &format!("next: provost resume {run}\n"),
     }
     text
+}
+
+/// Whether `verdict` is a refusal that the answer of the run does not tell.
+fn is_further(state: &State, verdict: &Verdict) -> bool {
+    let told = |answer: &Verdict| answer.code == verdict.code;
+    !verdict.allow && !state.finished.as_ref().is_some_and(told)
 }
 
 fn rows(verdict: &Verdict) -> Vec<String> {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::change::{Change, Finding, FindingKind, Movement, Side};
+use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Node, Origin};
 use crate::code::Code;
 use crate::object::Mode;
 use crate::path::{RawPath, RepoPath};
@@ -79,7 +79,7 @@ pub struct Sign {
 pub enum Reason {
     /// Content that is not text.
     BinaryChange,
-    /// Two names that are one where case does not count.
+    /// Two names that are one where case and the form of letters do not count.
     CaseCollision,
     /// Content copied from outside the scope.
     CopySourceOutOfScope,
@@ -110,6 +110,12 @@ pub enum Reason {
     /// Something that could not be read, and so not be judged.
     Unverifiable,
 }
+
+/// How like a file a new one must be to count as its copy, in percent.
+///
+/// The source of a copy is not touched, so there is nothing to protect but what is in it. Below
+/// this nobody can tell an edited copy from two files that follow one pattern.
+const COPY: u8 = 90;
 
 /// Judges `facts` by `rules`. No change at all passes; whether that is enough is not decided here.
 pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
@@ -172,20 +178,15 @@ fn add(rows: &mut Rows, path: &RawPath, reason: Reason, problem: impl Into<Strin
 impl Rules<'_> {
     /// Whether the contract covers `path`.
     pub fn covers(&self, path: &RawPath) -> bool {
-        self.scope.covers_raw(path) && !self.forbid.covers_raw(path)
+        self.scope.covers_raw(path) && !self.forbid.covers_alias(path)
     }
 
     fn judge_change(&self, change: &Change, rows: &mut Rows) {
         let path = &change.path;
         self.judge_scope(path, rows);
         self.judge_protection(path, rows);
-        if let Some(origin) = change.origin.as_ref().filter(|it| !self.covers(&it.path)) {
-            let (reason, how) = match origin.how {
-                Movement::Rename => (Reason::OutOfScope, "moved"),
-                Movement::Copy => (Reason::CopySourceOutOfScope, "copied"),
-            };
-            let problem = format!("is outside the scope, and was {how} to `{path}`");
-            add(rows, &origin.path, reason, problem);
+        if let Some(origin) = &change.origin {
+            self.judge_origin(path, origin, rows);
         }
         if change.binary && !self.permit.binary.covers_raw(path) {
             let problem = "holds content that is not text, and the contract permits none there";
@@ -204,8 +205,25 @@ impl Rules<'_> {
         }
     }
 
+    fn judge_origin(&self, path: &RawPath, origin: &Origin, rows: &mut Rows) {
+        if self.covers(&origin.path) {
+            return;
+        }
+        let (reason, how) = match origin.how {
+            Movement::Rename => (Reason::OutOfScope, "moved"),
+            Movement::Copy if origin.likeness < COPY => return,
+            Movement::Copy => (Reason::CopySourceOutOfScope, "copied"),
+        };
+        let likeness = match origin.likeness {
+            EXACT => String::new(),
+            percent => format!(" ({percent} % the same)"),
+        };
+        let problem = format!("is outside the scope, and was {how} to `{path}`{likeness}");
+        add(rows, &origin.path, reason, problem);
+    }
+
     fn judge_scope(&self, path: &RawPath, rows: &mut Rows) {
-        if self.forbid.covers_raw(path) {
+        if self.forbid.covers_alias(path) {
             let problem = "is forbidden by the contract";
             add(rows, path, Reason::OutOfScope, problem);
         } else if !self.scope.covers_raw(path) {
@@ -218,7 +236,7 @@ impl Rules<'_> {
             let problem = "has a name that is not plain text";
             return add(rows, path, Reason::Unverifiable, problem);
         };
-        if text.name().eq_ignore_ascii_case(".gitmodules") {
+        if protect::names_submodules(&text) {
             let problem = "says where submodules come from";
             add(rows, path, Reason::SubmoduleChange, problem);
         }
@@ -276,7 +294,7 @@ impl Rules<'_> {
             Kind::SetId => (Reason::SpecialFile, "has a set-uid or set-gid bit"),
             Kind::CaseTwin => (
                 Reason::CaseCollision,
-                "differs from another name only in case",
+                "is another name where case and the form of letters do not count",
             ),
             Kind::HardLink => (Reason::HiddenChange, "is one file with another path"),
             Kind::Unreadable => (Reason::Unverifiable, "cannot be read"),
@@ -296,7 +314,7 @@ impl Rules<'_> {
 
 /// Whether `change` has an entry of this kind before or after.
 fn is(change: &Change, mode: Mode) -> bool {
-    let has = |side: &Option<Side>| side.as_ref().is_some_and(|side| side.mode == mode);
+    let has = |side: &Option<Node>| side.as_ref().is_some_and(|side| side.mode == mode);
     has(&change.before) || has(&change.after)
 }
 

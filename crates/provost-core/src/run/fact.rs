@@ -222,6 +222,13 @@ pub struct Capture {
     pub ignored: Ignored,
 }
 
+impl Capture {
+    /// Whether there is anything to judge.
+    pub fn holds_anything(&self) -> bool {
+        !self.changes.is_empty() || !self.findings.is_empty()
+    }
+}
+
 /// The answer of one gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {

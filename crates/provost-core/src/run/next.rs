@@ -1,6 +1,6 @@
 //! Decides what comes next in a run.
 
-use super::fact::Side;
+use super::fact::{Capture, Side};
 use super::{Gate, State, Step};
 use crate::code::Code;
 use crate::verdict::Verdict;
@@ -35,6 +35,11 @@ impl State {
             None => {}
         }
         if let Some(refusal) = &self.refusal {
+            // An agent that failed may have strayed as well, and the report should say both.
+            let left = self.captured.as_ref().is_some_and(Capture::holds_anything);
+            if left && !self.gates.contains_key(&Gate::Diff) {
+                return Next::Judge(Gate::Diff);
+            }
             return self.wind_up(refusal.clone());
         }
         if self.lost {

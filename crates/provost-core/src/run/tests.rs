@@ -5,7 +5,7 @@ use super::fact::{
     Side, Stream, TestRun,
 };
 use super::{BadLedger, Gate, Next, State, Step};
-use crate::change::{Change, Ignored, Side as Entry};
+use crate::change::{Change, Ignored, Node as Entry};
 use crate::code::Code;
 use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use crate::lease::Owner;

@@ -4,8 +4,8 @@ use super::*;
 
 const SHA1: ObjectFormat = ObjectFormat::Sha1;
 
-fn blob(text: &str) -> Side {
-    Side {
+fn blob(text: &str) -> Node {
+    Node {
         mode: Mode::File,
         oid: SHA1.oid(Kind::Blob, text.as_bytes()).unwrap(),
     }
@@ -20,7 +20,7 @@ fn raw(entries: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-fn files(paths: &[(&str, &str)]) -> BTreeMap<RawPath, Side> {
+fn files(paths: &[(&str, &str)]) -> BTreeMap<RawPath, Node> {
     paths
         .iter()
         .map(|(path, text)| (RawPath::new(*path), blob(text)))
@@ -52,6 +52,10 @@ fn a_tree_that_git_would_not_write_is_refused() {
         (raw(&[("40000", "..")]), name("..")),
         (raw(&[("40000", ".git")]), name(".git")),
         (raw(&[("40000", ".GiT")]), name(".GiT")),
+        (raw(&[("40000", "git~1")]), name("git~1")),
+        (raw(&[("40000", ".git .")]), name(".git .")),
+        (raw(&[(file, ".git::$DATA")]), name(".git::$DATA")),
+        (raw(&[("40000", ".g\u{200c}it")]), name(".g\u{200c}it")),
         (raw(&[(file, "a/b")]), name("a/b")),
         (raw(&[("040000", "a")]), TreeError::Damaged { at: 0 }),
         (raw(&[("100600", "a")]), TreeError::Damaged { at: 0 }),
@@ -124,10 +128,10 @@ fn a_commit_names_its_tree() {
     assert_eq!(commit_tree(b"parent x\n"), None);
 }
 
-fn some_files() -> impl Strategy<Value = BTreeMap<RawPath, Side>> {
+fn some_files() -> impl Strategy<Value = BTreeMap<RawPath, Node>> {
     let path = proptest::collection::vec("[ab.0]{1,2}", 1..4).prop_map(|parts| parts.join("/"));
     proptest::collection::btree_map(path, "[xyz]", 0..12).prop_map(|map| {
-        let mut files: BTreeMap<RawPath, Side> = BTreeMap::new();
+        let mut files: BTreeMap<RawPath, Node> = BTreeMap::new();
         for (path, text) in map {
             let safe = path.split('/').all(|part| name_is_safe(part.as_bytes()));
             let clash = files.keys().any(|other| {

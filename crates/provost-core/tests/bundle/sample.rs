@@ -8,7 +8,7 @@ use provost_core::bundle::statement::{
     Acceptance, BoxFacts, LandingPredicate, LedgerHead, RunPredicate, SealedVerdict,
 };
 use provost_core::bundle::verify::AFTER_STATEMENT;
-use provost_core::change::Side;
+use provost_core::change::Node;
 use provost_core::json;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::pack::Writer;
@@ -67,7 +67,7 @@ pub(crate) fn pack(before: &Tree, after: &Tree) -> (Oid, Oid, Oid, Vec<u8>) {
     let mut put = |files: &Tree| {
         let mut sides = BTreeMap::new();
         for (path, bytes) in files {
-            let side = Side {
+            let side = Node {
                 mode: Mode::File,
                 oid: writer.add(Kind::Blob, bytes).unwrap(),
             };

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::{NamedKey, SigningKey};
-use provost_core::change::Side;
+use provost_core::change::Node;
 use provost_core::contract;
 use provost_core::gate::command::{self, CommandPolicy, Trust};
 use provost_core::gate::diff::{self, Facts, Permit, Rules};
@@ -244,7 +244,7 @@ pub(crate) fn diff(bytes: &[u8]) {
 }
 
 /// Lines of a path and, after a tab, its content; a `!` makes it a program, a `>` a link.
-fn files(bytes: &[u8]) -> BTreeMap<RawPath, Side> {
+fn files(bytes: &[u8]) -> BTreeMap<RawPath, Node> {
     let mut files = BTreeMap::new();
     for line in bytes
         .split(|byte| *byte == b'\n')
@@ -260,7 +260,7 @@ fn files(bytes: &[u8]) -> BTreeMap<RawPath, Side> {
         let Ok(oid) = ObjectFormat::Sha1.oid(Kind::Blob, content) else {
             continue;
         };
-        files.insert(RawPath::new(name), Side { mode, oid });
+        files.insert(RawPath::new(name), Node { mode, oid });
     }
     files
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::change::{Change, Ignored, Side as Entry};
+use provost_core::change::{Change, Ignored, Node as Entry};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::State;
@@ -30,6 +30,8 @@ pub enum Behaviour {
     Idles,
     /// Ends with a failure after changing a file.
     Fails,
+    /// Ends with a failure after changing a file outside its scope.
+    FailsAstray,
 }
 
 /// A simulated machine.
@@ -118,6 +120,7 @@ impl Host for SimHost {
                 Behaviour::Strays => (Some("other/x"), 0),
                 Behaviour::Idles => (None, 0),
                 Behaviour::Fails => (Some("app/a"), 1),
+                Behaviour::FailsAstray => (Some("other/x"), 1),
             };
             workspaces.insert(state.attempt, changed);
             AgentRun {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use provost_core::change::{Change, Movement, Origin, Side};
+use provost_core::change::{Change, EXACT, Movement, Node, Origin};
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
 
@@ -17,7 +17,7 @@ const MOST_PAIRS: usize = 1_000_000;
 /// The most new files whose origin is looked for beyond exact equality.
 const MOST_TARGETS: usize = 1000;
 
-type Files = BTreeMap<RawPath, Side>;
+type Files = BTreeMap<RawPath, Node>;
 
 /// Sets the origin of new files that have exactly the content of a file of the base.
 pub(super) fn exact(
@@ -48,7 +48,7 @@ pub(super) fn exact(
         let best = paths
             .iter()
             .min_by_key(|path| (files.contains_key(**path), name_of(path) != name));
-        change.origin = best.map(|path| origin(path, files));
+        change.origin = best.map(|path| origin(path, files, EXACT));
     }
 }
 
@@ -74,17 +74,17 @@ pub(super) fn similar(
     let harder = base.len() * targets <= MOST_PAIRS;
     let pairs = repo.similar(before, after, harder)?;
     for change in changes.iter_mut().filter(open) {
-        if let Some(source) = pairs
+        if let Some((source, likeness)) = pairs
             .get(&change.path)
-            .filter(|path| base.contains_key(*path))
+            .filter(|(path, _)| base.contains_key(path))
         {
-            change.origin = Some(origin(source, files));
+            change.origin = Some(origin(source, files, *likeness));
         }
     }
     Ok(())
 }
 
-fn origin(source: &RawPath, files: &Files) -> Origin {
+fn origin(source: &RawPath, files: &Files, likeness: u8) -> Origin {
     let how = if files.contains_key(source) {
         Movement::Copy
     } else {
@@ -93,6 +93,7 @@ fn origin(source: &RawPath, files: &Files) -> Origin {
     Origin {
         path: source.clone(),
         how,
+        likeness,
     }
 }
 
@@ -108,7 +109,7 @@ fn is_large(change: &Change, sizes: &HashMap<&RawPath, u64>) -> bool {
         .is_some_and(|size| *size >= LEAST_BYTES)
 }
 
-fn is_file(side: &Side) -> bool {
+fn is_file(side: &Node) -> bool {
     matches!(side.mode, Mode::File | Mode::Executable)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use provost_core::change::{Finding, FindingKind, Side};
+use provost_core::change::{Finding, FindingKind, Node};
 use provost_core::object::{Kind, Mode as FileMode, ObjectFormat, Oid};
 use provost_core::pack::Entry;
 use provost_core::path::RawPath;
@@ -18,7 +18,7 @@ use crate::beneath::Beneath;
 /// What stands at a captured path.
 #[derive(Debug)]
 pub(super) struct Content {
-    pub(super) side: Side,
+    pub(super) side: Node,
     /// Whether the base has no such blob.
     pub(super) new: bool,
     /// The blob for the pack, if it must be written.
@@ -32,7 +32,7 @@ pub(super) struct Content {
 /// What all threads share.
 pub(super) struct Reader<'a> {
     root: &'a Beneath,
-    base: &'a BTreeMap<RawPath, Side>,
+    base: &'a BTreeMap<RawPath, Node>,
     known: BTreeSet<&'a Oid>,
     limits: &'a Limits,
     mode: Mode,
@@ -43,7 +43,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(
         root: &'a Beneath,
-        base: &'a BTreeMap<RawPath, Side>,
+        base: &'a BTreeMap<RawPath, Node>,
         known: BTreeSet<&'a Oid>,
         limits: &'a Limits,
         mode: Mode,
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         let oid = self.format.oid(Kind::Blob, bytes).map_err(|collision| {
             finding(&seen.path, FindingKind::Collision, collision.to_string())
         })?;
-        let side = Side { mode, oid };
+        let side = Node { mode, oid };
         let differs = self.base.get(&seen.path) != Some(&side);
         let new = !self.known.contains(&side.oid);
         let link = (differs && mode == FileMode::Symlink).then(|| RawPath::new(bytes));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::change::Side;
+use provost_core::change::Node;
 use provost_core::ignore::Patterns;
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
@@ -17,7 +17,7 @@ impl Rules {
     /// Reads every `.gitignore` among `files`.
     pub(super) fn read(
         repo: &Repository,
-        files: &BTreeMap<RawPath, Side>,
+        files: &BTreeMap<RawPath, Node>,
     ) -> Result<Self, GitError> {
         let mut places: BTreeMap<Oid, Vec<&[u8]>> = BTreeMap::new();
         for (path, side) in files {

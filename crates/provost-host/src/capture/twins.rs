@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use provost_core::change::{Finding, FindingKind, Side};
+use provost_core::alias::fold_path;
+use provost_core::change::{Finding, FindingKind, Node};
 use provost_core::path::RawPath;
 
 use super::finding;
@@ -13,7 +14,7 @@ use super::walk::{Seen, What};
 pub(super) fn hard_links(
     seen: &[Seen],
     contents: &BTreeMap<RawPath, Content>,
-    base: &BTreeMap<RawPath, Side>,
+    base: &BTreeMap<RawPath, Node>,
 ) -> Vec<Finding> {
     let mut names: HashMap<(u64, u64), Vec<&RawPath>> = HashMap::new();
     for one in seen.iter().filter(|one| one.names > 1) {
@@ -43,10 +44,10 @@ pub(super) fn hard_links(
     findings
 }
 
-/// Paths that are one where case does not count, unless the base has them all.
-pub(super) fn case_twins(
-    captured: &BTreeMap<RawPath, Side>,
-    base: &BTreeMap<RawPath, Side>,
+/// Paths that some file system takes for one, unless the base has them all.
+pub(crate) fn name_twins(
+    captured: &BTreeMap<RawPath, Node>,
+    base: &BTreeMap<RawPath, Node>,
 ) -> Vec<Finding> {
     let added = captured.keys().filter(|path| !base.contains_key(*path));
     let mut new: BTreeSet<&[u8]> = added.flat_map(places).collect();
@@ -56,10 +57,10 @@ pub(super) fn case_twins(
     }
     let mut groups: BTreeMap<Vec<u8>, BTreeSet<&[u8]>> = BTreeMap::new();
     for place in &new {
-        groups.entry(fold(place)).or_default().insert(place);
+        groups.entry(fold_path(place)).or_default().insert(place);
     }
     for place in captured.keys().flat_map(places) {
-        if let Some(twins) = groups.get_mut(&fold(place)) {
+        if let Some(twins) = groups.get_mut(&fold_path(place)) {
             twins.insert(place);
         }
     }
@@ -68,7 +69,7 @@ pub(super) fn case_twins(
         for place in twins.iter().filter(|place| new.contains(**place)) {
             let other = twins.iter().find(|other| other != &place);
             let other = other.map_or_else(String::new, |other| RawPath::new(*other).to_string());
-            let note = format!("is `{other}` where case does not count");
+            let note = format!("beside `{other}`");
             findings.push(finding(&RawPath::new(*place), FindingKind::CaseTwin, note));
         }
     }
@@ -76,13 +77,13 @@ pub(super) fn case_twins(
 }
 
 /// Whether `files` has something at or below `place`.
-fn is_place_of(files: &BTreeMap<RawPath, Side>, place: &[u8]) -> bool {
+fn is_place_of(files: &BTreeMap<RawPath, Node>, place: &[u8]) -> bool {
     let path = RawPath::new(place);
     files.contains_key(&path) || has_below(files, &path)
 }
 
 /// Whether `files` has something below the directory `path`.
-pub(super) fn has_below(files: &BTreeMap<RawPath, Side>, path: &RawPath) -> bool {
+pub(super) fn has_below(files: &BTreeMap<RawPath, Node>, path: &RawPath) -> bool {
     let mut prefix = path.as_bytes().to_vec();
     prefix.push(b'/');
     files
@@ -96,36 +97,4 @@ fn places(path: &RawPath) -> impl Iterator<Item = &[u8]> {
     let bytes = path.as_bytes();
     let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &bytes[..at]).chain([bytes])
-}
-
-/// The same for all spellings that differ only in case.
-///
-/// Up and down again, because some small letters share one capital.
-fn fold(path: &[u8]) -> Vec<u8> {
-    match std::str::from_utf8(path) {
-        Ok(text) if text.is_ascii() => text.to_ascii_lowercase().into_bytes(),
-        Ok(text) => text.to_uppercase().to_lowercase().into_bytes(),
-        Err(_) => path.to_ascii_lowercase(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spellings_that_differ_in_case_are_twins() {
-        let cases = [
-            ("README.md", "readme.MD", true),
-            ("Straße", "STRASSE", true),
-            ("ſecret", "Secret", true),
-            ("É", "é", true),
-            ("K", "\u{212a}", true),
-            ("a", "b", false),
-        ];
-        for (one, other, want) in cases {
-            let same = fold(one.as_bytes()) == fold(other.as_bytes());
-            assert_eq!(same, want, "{one} {other}");
-        }
-    }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use provost_core::change::{Finding, FindingKind, Ignored, Side};
+use provost_core::alias::is_git;
+use provost_core::change::{Finding, FindingKind, Ignored, Node};
 use provost_core::object::Mode;
 use provost_core::path::{LONGEST, RawPath, RepoPath};
 use rayon::prelude::*;
@@ -57,7 +58,7 @@ struct Directory {
 /// What all threads share.
 struct Survey<'a> {
     root: &'a Beneath,
-    base: &'a BTreeMap<RawPath, Side>,
+    base: &'a BTreeMap<RawPath, Node>,
     rules: &'a Rules,
     limits: &'a Limits,
     captured: AtomicU64,
@@ -67,7 +68,7 @@ struct Survey<'a> {
 /// Walks one depth after the other, each on all cores.
 pub(super) fn walk(
     root: &Beneath,
-    base: &BTreeMap<RawPath, Side>,
+    base: &BTreeMap<RawPath, Node>,
     rules: &Rules,
     limits: &Limits,
 ) -> Walk {
@@ -211,7 +212,7 @@ impl Survey<'_> {
         if directory.counted {
             return listing.count(path, is_directory, &stat);
         }
-        if name.eq_ignore_ascii_case(b".git") {
+        if is_git(name) {
             if !(top && name == b".git") {
                 let holder = if top { &path } else { &directory.path };
                 let note = String::from_utf8_lossy(name).into_owned();

@@ -15,13 +15,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use provost_core::change::{Change, Side as Entry};
+use provost_core::change::{Change, Node as Entry};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 
 use super::refs::check;
 use super::run::{Output, Place, failed, unexpected};
-use super::side::Side;
+use super::side::SideGit;
 use super::{Expected, GitError, Repository};
 
 /// How many paths a refusal names.
@@ -240,12 +240,12 @@ impl Ground {
     }
 
     /// A git directory of ours that is on `commit`.
-    fn view(&self, commit: &Oid) -> Result<Side, LandError> {
+    fn view(&self, commit: &Oid) -> Result<SideGit, LandError> {
         let scratch = self.here.side.path().parent().unwrap_or(Path::new("/"));
-        Ok(Side::at(scratch, self.here.format, commit)?)
+        Ok(SideGit::at(scratch, self.here.format, commit)?)
     }
 
-    fn call(&self, view: &Side, arguments: &[&str], input: Vec<u8>) -> Result<Output, GitError> {
+    fn call(&self, view: &SideGit, arguments: &[&str], input: Vec<u8>) -> Result<Output, GitError> {
         let place = Place {
             git_dir: view.path(),
             objects: Some(&self.here.objects),
@@ -258,7 +258,7 @@ impl Ground {
     /// The fields, ended by NUL, that a call prints.
     fn fields(
         &self,
-        view: &Side,
+        view: &SideGit,
         arguments: &[&str],
         input: Vec<u8>,
     ) -> Result<Vec<Vec<u8>>, GitError> {
@@ -298,7 +298,7 @@ impl Ground {
         }
     }
 
-    fn refuse_hidden(&self, view: &Side) -> Result<(), LandError> {
+    fn refuse_hidden(&self, view: &SideGit) -> Result<(), LandError> {
         let fields = self.fields(view, &["ls-files", "-v", "-z"], Vec::new())?;
         let hidden = fields.iter().filter_map(|field| {
             let tag = *field.first()?;
@@ -308,7 +308,7 @@ impl Ground {
         refuse(hidden, |paths| LandError::Hidden { paths })
     }
 
-    fn refuse_dirty(&self, view: &Side) -> Result<(), LandError> {
+    fn refuse_dirty(&self, view: &SideGit) -> Result<(), LandError> {
         let arguments = [
             "status",
             "--porcelain=v1",
@@ -372,7 +372,7 @@ impl Ground {
         self.checkout.join(OsStr::from_bytes(path.as_bytes()))
     }
 
-    fn refuse_filtered(&self, view: &Side, changes: &[Change]) -> Result<(), LandError> {
+    fn refuse_filtered(&self, view: &SideGit, changes: &[Change]) -> Result<(), LandError> {
         let mut input = Vec::new();
         for change in changes.iter().filter(|change| change.after.is_some()) {
             input.extend_from_slice(change.path.as_bytes());
@@ -396,7 +396,7 @@ impl Ground {
     /// Brings index and files from one commit to the other; git refuses to lose a change.
     fn update_files(
         &self,
-        view: &Side,
+        view: &SideGit,
         options: &[&str],
         from: &Oid,
         to: &Oid,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::ObjectFormat;
 
 use super::run::{Place, unexpected};
-use super::side::Side;
+use super::side::SideGit;
 use super::{Git, GitError, Repository, system};
 
 /// The longest `.git` or `commondir` file we read.
@@ -48,7 +48,7 @@ impl Repository {
         let scratch = absolute(scratch, Path::new(""))?;
         Ok(Self {
             idle: super::batch::Idle::default(),
-            side: Side::shared(&scratch, format)?,
+            side: SideGit::shared(&scratch, format)?,
             git,
             git_dir,
             common_dir,

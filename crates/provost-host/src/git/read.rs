@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::change::{Change, Side};
+use provost_core::change::{Change, Node};
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::{LONGEST, RawPath};
 use provost_core::tree::{self, Trees};
@@ -15,7 +15,7 @@ use super::{Batch, GitError, Repository};
 #[non_exhaustive]
 pub struct TreeRead {
     /// What stands at each path; directories are not listed.
-    pub files: BTreeMap<RawPath, Side>,
+    pub files: BTreeMap<RawPath, Node>,
     /// The tree objects, from the root to the last.
     pub trees: Trees,
 }
@@ -56,7 +56,7 @@ impl Repository {
     }
 
     /// What stands at each path of a tree.
-    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Side>, GitError> {
+    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Node>, GitError> {
         self.read_trees(root).map(|read| read.files)
     }
 
@@ -107,7 +107,7 @@ impl Repository {
                     if entry.mode == Mode::Tree {
                         below.push((path, entry.oid.clone()));
                     } else {
-                        let side = Side {
+                        let side = Node {
                             mode: entry.mode,
                             oid: entry.oid.clone(),
                         };
@@ -163,23 +163,10 @@ impl Repository {
 
     /// What differs between two trees, sorted; kind, origin and link of the changes are not filled.
     pub fn differences(&self, before: &Oid, after: &Oid) -> Result<Vec<Change>, GitError> {
-        self.differences_through(before, after, drop)
-    }
-
-    /// The same, handing every tree that was read to `seen`.
-    pub(super) fn differences_through(
-        &self,
-        before: &Oid,
-        after: &Oid,
-        mut seen: impl FnMut(Vec<u8>),
-    ) -> Result<Vec<Change>, GitError> {
         let mut batch = self.batch()?;
         let mut failure = None;
         let lookup = |oid: &Oid| match batch.one(oid, Kind::Tree) {
-            Ok(bytes) => {
-                seen(bytes.clone());
-                Some(bytes)
-            }
+            Ok(bytes) => Some(bytes),
             Err(error) => {
                 failure = Some(error);
                 None
@@ -195,14 +182,15 @@ impl Repository {
         })
     }
 
-    /// New paths of `after` and the paths of `before` that git takes for their origin, because half
-    /// of their content is the same; `harder` looks at unchanged files too.
+    /// New paths of `after`, the paths of `before` that git takes for their origin, because half of
+    /// their content is the same, and how much it is in percent; `harder` looks at unchanged files
+    /// too.
     pub fn similar(
         &self,
         before: &Oid,
         after: &Oid,
         harder: bool,
-    ) -> Result<BTreeMap<RawPath, RawPath>, GitError> {
+    ) -> Result<BTreeMap<RawPath, (RawPath, u8)>, GitError> {
         let mut arguments = vec!["diff-tree", "-r", "-z", "--raw", "-M50%", "-C50%", "-l3000"];
         if harder {
             arguments.push("--find-copies-harder");
@@ -216,15 +204,23 @@ impl Repository {
         let output = self.git.run(&self.at_side(), &arguments, Vec::new())?;
         let mut fields = output.stdout.split(|byte| *byte == 0);
         let mut pairs = BTreeMap::new();
-        // `:modes ids status` NUL source NUL target NUL
+        // `:modes ids C087` NUL source NUL target NUL
         while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
-            match (head.first(), fields.next(), fields.next()) {
-                (Some(b':'), Some(source), Some(target)) if !target.is_empty() => {
-                    pairs.insert(RawPath::new(target), RawPath::new(source));
+            match (likeness(head), fields.next(), fields.next()) {
+                (Some(percent), Some(source), Some(target)) if !target.is_empty() => {
+                    pairs.insert(RawPath::new(target), (RawPath::new(source), percent));
                 }
                 _ => return Err(unexpected("diff-tree")),
             }
         }
         Ok(pairs)
     }
+}
+
+/// The percentage at the end of a raw line about a move or a copy.
+fn likeness(head: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(head).ok()?.strip_prefix(':')?;
+    let (_, status) = text.rsplit_once(' ')?;
+    let percent = status.strip_prefix(['R', 'C'])?.parse().ok()?;
+    (percent <= 100).then_some(percent)
 }

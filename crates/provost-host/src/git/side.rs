@@ -20,13 +20,13 @@ const UNBORN: &str = "ref: refs/heads/none\n";
 
 /// A git directory of our own without objects or refs.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct SideGit {
     path: PathBuf,
     /// Whether nobody else uses it, so that it is removed when dropped.
     alone: bool,
 }
 
-impl Side {
+impl SideGit {
     /// Takes the one below `scratch` that all share, or makes it.
     pub(super) fn shared(scratch: &Path, format: ObjectFormat) -> Result<Self, GitError> {
         let user = rustix::process::geteuid().as_raw();
@@ -90,7 +90,7 @@ impl Side {
     }
 }
 
-impl Drop for Side {
+impl Drop for SideGit {
     fn drop(&mut self) {
         if self.alone {
             let _ = fs::remove_dir_all(&self.path);
@@ -151,7 +151,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let paths: Vec<PathBuf> = (0..3)
             .map(|_| {
-                Side::shared(scratch.path(), SHA1)
+                SideGit::shared(scratch.path(), SHA1)
                     .unwrap()
                     .path()
                     .to_owned()
@@ -178,10 +178,10 @@ mod tests {
         ];
         for (number, touch) in touches.into_iter().enumerate() {
             let scratch = tempfile::tempdir().unwrap();
-            let first = Side::shared(scratch.path(), SHA1).unwrap();
+            let first = SideGit::shared(scratch.path(), SHA1).unwrap();
             touch(first.path());
             assert!(!is_sound(first.path(), SHA1), "{number}");
-            let second = Side::shared(scratch.path(), SHA1).unwrap();
+            let second = SideGit::shared(scratch.path(), SHA1).unwrap();
             let good = second.alone || is_sound(second.path(), SHA1);
             assert!(good, "{number}");
             let head = fs::read_to_string(second.path().join("HEAD")).unwrap();

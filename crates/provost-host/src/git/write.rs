@@ -1,9 +1,8 @@
 //! Writes objects.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use provost_core::object::{Kind, Mode, Oid};
+use provost_core::object::{Kind, Oid};
 use provost_core::pack;
 
 use super::run::unexpected;
@@ -63,29 +62,6 @@ impl Repository {
         let oid = writer.add(kind, bytes)?;
         self.write_pack(writer.finish())?;
         Ok(oid)
-    }
-
-    /// A pack that shows the way from one tree to another without the repository.
-    ///
-    /// It holds the trees of both sides that differ, from the roots down, and the blobs that are
-    /// new in `after`.
-    pub fn pack_between(&self, before: &Oid, after: &Oid) -> Result<Vec<u8>, GitError> {
-        let mut writer = pack::Writer::new(self.format);
-        let mut trees = Vec::new();
-        let changes = self.differences_through(before, after, |bytes| trees.push(bytes))?;
-        for bytes in trees {
-            writer.add(Kind::Tree, &bytes)?;
-        }
-        let sides = changes.iter().filter_map(|change| change.after.as_ref());
-        let blobs: BTreeSet<&Oid> = sides
-            .filter(|side| side.mode != Mode::Gitlink)
-            .map(|side| &side.oid)
-            .collect();
-        self.batch()?.each(blobs, |oid, kind, bytes| {
-            writer.push(pack::Entry::named(oid.clone(), kind, &bytes));
-            Ok::<(), GitError>(())
-        })?;
-        Ok(writer.finish())
     }
 
     /// Writes a commit; the same arguments make the same commit.

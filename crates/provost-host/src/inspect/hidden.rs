@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use provost_core::change::{Change, Side};
+use provost_core::change::{Change, Node};
 use provost_core::gate::diff::Reason;
 use provost_core::ignore::Patterns;
 use provost_core::index::Entry;
@@ -61,7 +61,7 @@ pub(super) fn look(layers: &Layers<'_>, request: &Request<'_>, layout: &Layout, 
 
 /// Whether what is staged is not what is on disk.
 fn differs(entry: &Entry, change: &Change) -> bool {
-    let staged = Side {
+    let staged = Node {
         mode: entry.mode,
         oid: entry.oid.clone(),
     };

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::change::{Change, Movement, Origin, Side};
+use provost_core::change::{Change, EXACT, Finding, Movement, Node, Origin};
 use provost_core::index::Entry;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 
 use super::{Found, InspectError, chain};
+use crate::capture;
 use crate::git::{GitError, Repository};
 use crate::snapshot::{Layout, Presence, Snapshot, read_index};
 
@@ -22,7 +23,7 @@ pub(super) struct Layers<'a> {
     pub(super) repo: &'a Repository,
     pub(super) base_tree: Oid,
     /// What stands at each path of the base.
-    pub(super) base: BTreeMap<RawPath, Side>,
+    pub(super) base: BTreeMap<RawPath, Node>,
     /// What differs on disk.
     pub(super) on_disk: BTreeMap<RawPath, Change>,
     /// What differs in a commit or in the index, and is not on disk.
@@ -88,7 +89,7 @@ impl<'a> Layers<'a> {
         for entry in &self.index {
             seen.insert(&entry.path);
             let before = self.base.get(&entry.path);
-            let after = Side {
+            let after = Node {
                 mode: entry.mode,
                 oid: entry.oid.clone(),
             };
@@ -144,10 +145,26 @@ impl<'a> Layers<'a> {
                 !known.is_some_and(|known| same(known, change)) && !self.elsewhere.contains(change)
             })
             .collect();
+        found.findings.extend(self.twins(&fresh));
         let sizes = self.describe(&mut fresh, found)?;
         self.trace(&mut fresh, &sizes);
         self.elsewhere.extend(fresh);
         Ok(())
+    }
+
+    /// Names that `changes` would set beside others that some file system takes for them.
+    fn twins(&self, changes: &[Change]) -> Vec<Finding> {
+        if changes.iter().all(|change| change.before.is_some()) {
+            return Vec::new();
+        }
+        let mut files = self.base.clone();
+        for change in changes {
+            match &change.after {
+                Some(after) => files.insert(change.path.clone(), after.clone()),
+                None => files.remove(&change.path),
+            };
+        }
+        capture::name_twins(&files, &self.base)
     }
 
     /// Says of each change whether it is text and where it links to; gives the sizes of new files.
@@ -225,12 +242,13 @@ impl<'a> Layers<'a> {
                 } else {
                     Movement::Copy
                 },
+                likeness: EXACT,
             });
         }
     }
 }
 
-fn change(path: &RawPath, before: Option<&Side>, after: Option<Side>) -> Change {
+fn change(path: &RawPath, before: Option<&Node>, after: Option<Node>) -> Change {
     Change {
         path: path.clone(),
         before: before.cloned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use provost_core::change::Side as Entry;
+use provost_core::change::Node as Entry;
 use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::path::{RawPath, RepoPath};

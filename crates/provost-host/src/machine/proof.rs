@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use provost_core::change::{Change, Side};
+use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::run::State;
@@ -75,7 +75,7 @@ pub(super) fn objects(
     Ok(writer.finish())
 }
 
-fn sides(change: &Change) -> impl Iterator<Item = &Side> {
+fn sides(change: &Change) -> impl Iterator<Item = &Node> {
     change.before.iter().chain(&change.after)
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use provost_core::change::Side;
+use provost_core::change::Node;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 use rayon::prelude::*;
@@ -32,7 +32,7 @@ pub(super) type Written = BTreeMap<RawPath, Stat>;
 /// A gitlink becomes an empty directory.
 pub(super) fn write(
     repo: &Repository,
-    files: &BTreeMap<RawPath, Side>,
+    files: &BTreeMap<RawPath, Node>,
     target: &Path,
 ) -> Result<Written, WorkspaceError> {
     let root = Beneath::new(target).map_err(system("open", target))?;
@@ -47,7 +47,7 @@ pub(super) fn write(
     for directory in directories {
         make_directory(&root, directory).map_err(system("make a directory in", target))?;
     }
-    let blobs: Vec<(&RawPath, &Side)> = files
+    let blobs: Vec<(&RawPath, &Node)> = files
         .iter()
         .filter(|(_, side)| side.mode != Mode::Gitlink)
         .collect();
@@ -67,7 +67,7 @@ pub(super) fn write(
 fn write_chunk(
     repo: &Repository,
     root: &Beneath,
-    chunk: &[(&RawPath, &Side)],
+    chunk: &[(&RawPath, &Node)],
     clock: &Clock,
     target: &Path,
 ) -> Result<Written, WorkspaceError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::change::Side;
+use provost_core::change::Node;
 use provost_core::object::{Mode, ObjectFormat};
 use provost_core::path::RawPath;
 use rustix::fs::Stat;
@@ -15,7 +15,7 @@ const LONGEST_NAME: u16 = 0x0fff;
 /// The index, of version 2, of a checkout of `files` that was just written.
 pub(super) fn render(
     format: ObjectFormat,
-    files: &BTreeMap<RawPath, Side>,
+    files: &BTreeMap<RawPath, Node>,
     written: &Written,
 ) -> Vec<u8> {
     let mut bytes = b"DIRC".to_vec();

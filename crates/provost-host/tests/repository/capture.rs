@@ -144,7 +144,7 @@ fn modes_kinds_and_bytes_are_told_apart() {
         .changes
         .iter()
         .map(|one| {
-            let mode = |side: &Option<provost_core::change::Side>| side.as_ref().map(|it| it.mode);
+            let mode = |side: &Option<provost_core::change::Node>| side.as_ref().map(|it| it.mode);
             (
                 one.path.to_string(),
                 mode(&one.before),
@@ -192,6 +192,53 @@ fn a_gitlink_stays_as_long_as_its_directory_is_empty() {
     std::fs::remove_dir_all(workspace.tree.join("sub")).unwrap();
     let captured = take(&repo, &tree, &workspace);
     assert_eq!(changed(&captured), ["sub/module"]);
+}
+
+#[test]
+fn a_mode_of_old_repositories_is_no_change() {
+    let scratch = Scratch::new();
+    scratch.file("a", "a\n");
+    scratch.commit();
+    let repo = scratch.open();
+    let oid = repo
+        .write(provost_core::object::Kind::Blob, b"text\n")
+        .unwrap();
+    // As git wrote trees in its first months; no git of today does.
+    let mut inner = b"100664 old\0".to_vec();
+    inner.extend(oid.to_bytes());
+    let inner = write_tree(&scratch, &inner);
+    let mut root = b"100664 beside\0".to_vec();
+    root.extend(oid.to_bytes());
+    root.extend(b"40000 dir\0");
+    root.extend(inner.to_bytes());
+    root.extend(b"100664 other\0");
+    root.extend(oid.to_bytes());
+    let root = write_tree(&scratch, &root);
+    let commit = scratch.git(&["commit-tree", "-m", "old", root.as_str()]);
+    scratch.git(&["update-ref", "HEAD", &commit]);
+
+    let (repo, tree, workspace) = scratch.workspace("w");
+    assert_eq!(tree, root);
+    let captured = take(&repo, &tree, &workspace);
+    assert_eq!((captured.tree, captured.changes), (tree.clone(), vec![]));
+    assert_eq!(git(&workspace.tree, &["status", "--porcelain"]), "");
+
+    put(&workspace.tree, "other", "changed\n");
+    let captured = take(&repo, &tree, &workspace);
+    assert_eq!(changed(&captured), ["other"]);
+    assert_eq!(found(&captured), [].into());
+    let names = repo.names(&tree, &captured.tree).unwrap();
+    assert_eq!(names, [provost_core::path::RawPath::new("other")]);
+    let patch = String::from_utf8(repo.patch(&tree, &captured.tree).unwrap()).unwrap();
+    assert_eq!(patch.matches("diff --git").count(), 1, "{patch}");
+    scratch.git(&["fsck", "--strict", captured.tree.as_str()]);
+}
+
+/// Writes a tree that git does not check.
+fn write_tree(scratch: &Scratch, bytes: &[u8]) -> provost_core::object::Oid {
+    std::fs::write(scratch.outer().join("tree"), bytes).unwrap();
+    let arguments = ["hash-object", "-w", "--literally", "-t", "tree", "../tree"];
+    scratch.git(&arguments).try_into().unwrap()
 }
 
 #[test]

@@ -163,6 +163,33 @@ fn twins_are_found() {
 }
 
 #[test]
+fn twins_in_the_form_of_their_letters_are_found() {
+    let scratch = Scratch::new();
+    scratch.file("caf\u{e9}/menu", "x");
+    scratch.file("plain", "x");
+    scratch.commit();
+    let (repo, tree, workspace) = scratch.workspace("w");
+    put(&workspace.tree, "cafe\u{301}/wine", "x");
+    put(&workspace.tree, "CAF\u{c9}/MENU", "x");
+    put(&workspace.tree, "plain.", "x");
+    put(&workspace.tree, "new/\u{fc}", "x");
+    put(&workspace.tree, "new/u\u{308}", "x");
+    put(&workspace.tree, "new/u", "x");
+    let want = [
+        "CAF\u{c9}",
+        "CAF\u{c9}/MENU",
+        "cafe\u{301}",
+        "new/u\u{308}",
+        "new/\u{fc}",
+        "plain.",
+    ];
+    assert_eq!(
+        found(&take(&repo, &tree, &workspace)),
+        want.map(|path| (path.to_owned(), CaseTwin)).into()
+    );
+}
+
+#[test]
 fn hard_links_are_found_where_they_matter() {
     let got = findings(|root| {
         std::fs::hard_link(root.join("src/lib.rs"), root.join("copy.rs")).unwrap();
@@ -200,8 +227,15 @@ fn repositories_inside_are_found_and_their_files_seen() {
     put(root, "file/.git", "gitdir: /elsewhere\n");
     put(root, "case/.GIT/config", "x");
     put(root, ".Git/config", "x");
+    put(root, "git~1/config", "x");
+    put(root, "blank/.git /config", "x");
+    put(root, "stream/.git::$INDEX_ALLOCATION/config", "x");
+    put(root, "skipped/.g\u{200c}it/config", "x");
     let captured = take(&repo, &tree, &workspace);
-    let want = [".Git", "case", "file", "vendor"].map(|path| (path.to_owned(), NestedRepository));
+    let want = [
+        ".Git", "blank", "case", "file", "git~1", "skipped", "stream", "vendor",
+    ];
+    let want = want.map(|path| (path.to_owned(), NestedRepository));
     assert_eq!(found(&captured), want.into());
     assert_eq!(changed(&captured), ["vendor/code.c"]);
 }
@@ -312,6 +346,33 @@ fn limits_are_findings() {
         let all = !kinds.is_empty() && kinds.iter().all(|kind| *kind == want);
         // All fifty files differ, so the new-content limit is only hit by distinct bytes as well.
         assert!(all, "{name}: {kinds:?}");
+    }
+}
+
+#[test]
+fn more_changes_than_the_limit_are_not_captured() {
+    let scratch = base();
+    let (repo, tree, workspace) = scratch.workspace("w");
+    let root = &workspace.tree;
+    put(root, "README.md", "changed\n");
+    put(root, "new", "new\n");
+    std::fs::remove_file(root.join("src/lib.rs")).unwrap();
+    let at_most = |changes| {
+        let limits = Limits {
+            changes,
+            ..Limits::default()
+        };
+        let captured = capture(&repo, &tree, root, &limits, Mode::Record);
+        captured.map(|captured| captured.changes.len())
+    };
+    assert_eq!(at_most(3).unwrap(), 3);
+    // By what came and went, and by what changed in place.
+    for most in [0, 1, 2] {
+        let refused = at_most(most);
+        assert!(
+            matches!(refused, Err(CaptureError::TooManyChanges { most: it }) if it == most),
+            "{refused:?}"
+        );
     }
 }
 

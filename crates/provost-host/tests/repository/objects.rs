@@ -313,27 +313,3 @@ fn trees_merge_or_conflict() {
         Merged::Conflict(vec![provost_core::path::RawPath::new("a")])
     );
 }
-
-#[test]
-fn a_pack_between_two_trees_shows_the_way_without_the_repository() {
-    let scratch = base();
-    let repo = scratch.open();
-    let tree = |repo: &Repository| repo.commit_tree(&repo.resolve("HEAD").unwrap()).unwrap();
-    let before = tree(&repo);
-    scratch.file("d/new", "n");
-    scratch.file("d/b", "changed");
-    scratch.file("other/deep/file", "n");
-    scratch.commit();
-    let after = tree(&repo);
-    let bytes = repo.pack_between(&before, &after).unwrap();
-    let objects = pack::read(&bytes, repo.format()).unwrap();
-    let lookup = |oid: &Oid| objects.get(oid).map(|(_, bytes)| bytes.clone());
-    let changes = provost_core::tree::diff(&before, &after, lookup).unwrap();
-    assert_eq!(changes, repo.differences(&before, &after).unwrap());
-    assert_eq!(changes.len(), 3);
-    assert!(
-        changes
-            .iter()
-            .all(|one| objects.contains_key(&one.after.as_ref().unwrap().oid))
-    );
-}

@@ -5,13 +5,14 @@ use provost_host::capture::Captured;
 
 use crate::scratch::{Scratch, put, take};
 
-fn origins(captured: &Captured) -> Vec<(String, String, Movement)> {
+fn origins(captured: &Captured) -> Vec<(String, String, Movement, u8)> {
     captured
         .changes
         .iter()
         .filter_map(|change| {
             let origin = change.origin.as_ref()?;
-            Some((change.path.to_string(), origin.path.to_string(), origin.how))
+            let (path, source) = (change.path.to_string(), origin.path.to_string());
+            Some((path, source, origin.how, origin.likeness))
         })
         .collect()
 }
@@ -32,6 +33,8 @@ fn moves_and_copies_name_their_source() {
     let root = &workspace.tree;
     put(root, "app/exact-copy", text("key"));
     put(root, "app/edited-copy", text("key") + "more\n");
+    let part: Vec<String> = (0..30).map(|line| format!("key {line}\n")).collect();
+    put(root, "app/part", part.concat() + &"own\n".repeat(10));
     put(root, "app/tiny", "x\n");
     put(root, "app/own", "something else entirely\n".repeat(9));
     std::fs::rename(root.join("lib/old.rs"), root.join("app/new.rs")).unwrap();
@@ -43,11 +46,13 @@ fn moves_and_copies_name_their_source() {
     );
     let captured = take(&repo, &tree, &workspace);
     let want = [
-        ("app/edited-copy", "secret/keys.txt", Copy),
-        ("app/edited.rs", "lib/edited.rs", Rename),
-        ("app/exact-copy", "secret/keys.txt", Copy),
-        ("app/new.rs", "lib/old.rs", Rename),
+        ("app/edited-copy", "secret/keys.txt", Copy, 98),
+        ("app/edited.rs", "lib/edited.rs", Rename, 97),
+        ("app/exact-copy", "secret/keys.txt", Copy, 100),
+        ("app/new.rs", "lib/old.rs", Rename, 100),
+        ("app/part", "secret/keys.txt", Copy, 74),
     ];
-    let want = want.map(|(path, source, how)| (path.to_owned(), source.to_owned(), how));
+    let want = want
+        .map(|(path, source, how, likeness)| (path.to_owned(), source.to_owned(), how, likeness));
     assert_eq!(origins(&captured), want);
 }

@@ -1,12 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::change::Origin;
 use crate::object::{Kind, ObjectFormat};
 
-fn side(mode: Mode) -> Side {
+fn side(mode: Mode) -> Node {
     let oid = ObjectFormat::Sha1.oid(Kind::Blob, b"x").unwrap();
-    Side { mode, oid }
+    Node { mode, oid }
 }
 
 fn edit(path: &str) -> Change {
@@ -38,10 +37,15 @@ fn gone(path: &str, mode: Mode) -> Change {
 }
 
 fn moved(path: &str, from: &str, how: Movement) -> Change {
+    alike(path, from, how, EXACT)
+}
+
+fn alike(path: &str, from: &str, how: Movement, likeness: u8) -> Change {
     Change {
         origin: Some(Origin {
             path: RawPath::new(from),
             how,
+            likeness,
         }),
         ..edit(path)
     }
@@ -92,11 +96,23 @@ fn a_change_is_refused_for_every_rule_it_breaks() {
         binary: true,
         ..edit(path)
     };
-    let cases: [(Change, &[&str]); 20] = [
+    let cases: [(Change, &[&str]); 23] = [
         (edit("app/a"), &[]),
         (edit("app2/a"), &["out_of_scope app2/a"]),
         (edit("app/frozen/a"), &["out_of_scope app/frozen/a"]),
+        (edit("app/FROZEN./a"), &["out_of_scope app/FROZEN./a"]),
         (edit("app/.env"), &["protected_path app/.env"]),
+        (edit("app/.ENV "), &["protected_path app/.ENV "]),
+        (edit("app/git~1/x"), &["protected_path app/git~1/x"]),
+        (edit("app/.git:s/x"), &["protected_path app/.git:s/x"]),
+        (edit("app/claude.MD"), &["protected_path app/claude.MD"]),
+        (
+            edit("app/GITMOD~1"),
+            &[
+                "protected_path app/GITMOD~1",
+                "submodule_change app/GITMOD~1",
+            ],
+        ),
         (edit(".env"), &["protected_path .env"]),
         (edit("pytest.ini"), &["protected_path pytest.ini"]),
         (edit("app/CLAUDE.md"), &["protected_path app/CLAUDE.md"]),
@@ -116,12 +132,6 @@ fn a_change_is_refused_for_every_rule_it_breaks() {
             &["out_of_scope app/a\\x0ab", "unverifiable app/a\\x0ab"],
         ),
         (binary("app/a"), &["binary_change app/a"]),
-        (moved("app/a", "app/b", Movement::Rename), &[]),
-        (moved("app/a", "b", Movement::Rename), &["out_of_scope b"]),
-        (
-            moved("app/a", "b", Movement::Copy),
-            &["copy_source_out_of_scope b"],
-        ),
         (link("app/l", "a"), &["symlink_change app/l"]),
         (
             link("app/l", "../o"),
@@ -181,6 +191,31 @@ fn permits_open_what_they_name_and_no_more() {
             want,
             "{change:?}"
         );
+    }
+}
+
+#[test]
+fn content_from_outside_the_scope_is_refused_at_its_source() {
+    let cases: [(Change, &[&str]); 6] = [
+        (moved("app/a", "app/b", Movement::Rename), &[]),
+        (moved("app/a", "b", Movement::Rename), &["out_of_scope b"]),
+        (
+            moved("app/a", "b", Movement::Copy),
+            &["copy_source_out_of_scope b"],
+        ),
+        (
+            alike("app/a", "b", Movement::Copy, COPY),
+            &["copy_source_out_of_scope b"],
+        ),
+        (alike("app/a", "b", Movement::Copy, COPY - 1), &[]),
+        (
+            alike("app/a", "b", Movement::Rename, 50),
+            &["out_of_scope b"],
+        ),
+    ];
+    for (change, want) in cases {
+        let rows = check(std::slice::from_ref(&change), &[], &Permit::default());
+        assert_eq!(rows, want, "{change:?}");
     }
 }
 
@@ -276,6 +311,7 @@ fn any_change() -> impl Strategy<Value = Change> {
                 origin: origin.map(|(path, how)| Origin {
                     path: RawPath::new(path),
                     how,
+                    likeness: EXACT,
                 }),
                 ..change
             }
