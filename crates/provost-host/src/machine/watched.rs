@@ -85,7 +85,7 @@ impl Watched<'_> {
                 stderr: synced(&self.stderr, &ended.stderr)?,
             }),
             Err(error) if error.is_exec() => {
-                let note = format!("{error}\n");
+                let note = error.exec_words();
                 fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
                 Ok(Ended {
                     ending: Ending::NotStarted,
