@@ -85,17 +85,9 @@ pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
 /// Gives `value` the shape `T`, naming the field that does not fit.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
     serde_path_to_error::deserialize(value).map_err(|error| JsonError::Shape {
-        field: path(error.path()),
+        field: shape::path(&error),
         what: shape::words(&error.inner().to_string()),
     })
-}
-
-/// The path of a field; the root has none.
-fn path(path: &serde_path_to_error::Path) -> String {
-    if path.iter().next().is_none() {
-        return String::new();
-    }
-    path.to_string()
 }
 
 /// The one spelling of `value` that is hashed: keys sorted, no blanks.

@@ -234,7 +234,18 @@ fn what_we_cannot_keep_is_refused() {
     }
     let mut document = good();
     document["surprise"] = json!(1);
-    assert!(check(&document).contains("unknown field `surprise`"));
+    let words = check(&document);
+    assert!(
+        words.starts_with("the document: unknown field `surprise`; "),
+        "{words}"
+    );
+    document = good();
+    document["rollback"]["surprise"] = json!(1);
+    let words = check(&document);
+    assert!(
+        words.starts_with("`rollback`: unknown field `surprise`; "),
+        "{words}"
+    );
     document = good();
     document["tool_permissions"]
         .as_object_mut()

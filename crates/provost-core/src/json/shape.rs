@@ -7,10 +7,26 @@
 /// How much of a value that does not fit is shown.
 const MOST: usize = 60;
 
+/// The path to what does not fit; the document itself has none.
+pub(super) fn path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let text = error.path().to_string();
+    if text == "." {
+        return String::new();
+    }
+    if !error.inner().to_string().starts_with(UNKNOWN) {
+        return text;
+    }
+    // A field that does not exist has no place; what it stands in has.
+    let parent = text.rsplit_once('.').map(|(parent, _)| parent);
+    parent.unwrap_or_default().to_owned()
+}
+
+const UNKNOWN: &str = "unknown field ";
+
 /// The place, as a person reads it; no path is the whole document.
 pub(super) fn place(field: &str) -> String {
     match field {
-        "" | "." => "the document".to_owned(),
+        "" => "the document".to_owned(),
         field => format!("`{field}`"),
     }
 }
@@ -26,12 +42,16 @@ pub(super) fn words(message: &str) -> String {
         }
     }
     if let Some(length) = found.strip_prefix("invalid length ") {
-        return format!("must be {}, not {length} values", wanted_kind(wanted));
+        let kind = wanted_kind(wanted);
+        return match kind.as_str() {
+            "an object" => format!("must be {kind}, not a list"),
+            _ => format!("must be {kind}, not {length} values"),
+        };
     }
     if let Some(value) = found.strip_prefix("unknown variant ") {
         return format!("must be {wanted}, not {}", cut(value));
     }
-    if found.starts_with("unknown field ") {
+    if found.starts_with(UNKNOWN) {
         let names = wanted.strip_prefix("one of ").unwrap_or(wanted);
         return format!("{}; the fields here are {names}", cut(found));
     }
@@ -124,6 +144,10 @@ mod tests {
             (
                 "invalid length 3, expected tuple struct Pair with 2 elements",
                 "must be a list, not 3 values",
+            ),
+            (
+                "invalid length 0, expected struct Document with 23 elements",
+                "must be an object, not a list",
             ),
             ("missing field `a`", "missing field `a`"),
             ("leaves the repository", "leaves the repository"),

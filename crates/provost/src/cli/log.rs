@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use provost_core::gate::command;
 use provost_core::record::Record;
-use provost_core::run::fact::{Fact, Judgement, Side, TestRun};
+use provost_core::run::fact::{Ending, Fact, Judgement, Side, TestRun};
 use provost_core::run::judge::render_ending;
 use provost_core::wording::counted;
 
@@ -83,11 +83,13 @@ fn about(fact: &Fact) -> String {
             test.tier,
             counted(test.probes.len(), "probe")
         ),
-        Fact::AgentEnded(agent) => format!(
-            "the agent {} after {} ms",
-            render_ending(agent.ending),
-            agent.wall_ms
-        ),
+        Fact::AgentEnded(agent) => {
+            let words = match agent.ending {
+                Ending::Exited(0) => "ended by itself".to_owned(),
+                ending => render_ending(ending),
+            };
+            format!("the agent {words} after {} ms", agent.wall_ms)
+        }
         Fact::Lost {} => "the agent was lost with its driver".to_owned(),
         Fact::Captured(captured) => format!(
             "{}, tree {}",
@@ -101,7 +103,7 @@ fn about(fact: &Fact) -> String {
         Fact::Published(published) => short(&published.branch).to_owned(),
         Fact::Cleaned { salvage } => match salvage {
             Some(salvage) => format!("work is kept by {}", salvage.kept_by),
-            None => "nothing was left to keep".to_owned(),
+            None => "everything in it is kept".to_owned(),
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
     }

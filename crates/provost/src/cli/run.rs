@@ -136,8 +136,9 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     for note in notes::notes(run, &place, &opened.base_commit) {
         onlooker.line(&format!("note: {note}"));
     }
+    let session = Session::create(place, &names)?;
     onlooker.line(&format!("run {}", names.run_id));
-    let state = Session::create(place, &names)?.run(&names, opened, &mut onlooker);
+    let state = session.run(&names, opened, &mut onlooker);
     onlooker.clear();
     Ok(report::run(&state?, &bundle, &Beside::default()))
 }

@@ -103,7 +103,7 @@ fn python(root: &Path) -> Result<&'static str, &'static str> {
         "requirements-test.txt",
     ];
     let mentions = |file: &&str| read(&root.join(file)).contains("pytest");
-    if files.iter().any(|file| mentions(&file)) || root.join("conftest.py").is_file() {
+    if files.iter().any(mentions) || root.join("conftest.py").is_file() {
         return Ok(PYTEST);
     }
     let tests = root.join("tests");
@@ -326,6 +326,9 @@ mod tests {
         let project = recognised(&[("pytest.ini", "")], "pytest");
         assert_eq!(project.accept, None);
         assert_eq!(project.accept("HELLO.md"), "test -e HELLO.md");
-        insta::assert_snapshot!(project.words(), @"");
+        insta::assert_snapshot!(
+            project.words(),
+            @"python (pytest.ini), but the program that usually tests it is not along your PATH; name its test with --accept"
+        );
     }
 }

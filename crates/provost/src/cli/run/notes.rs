@@ -48,10 +48,9 @@ fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
     let others = paths.len() - usize::from(policy);
     let mut notes = Vec::new();
     if others > 0 {
-        let what = counted(others, "path");
+        let what = counted(others, "uncommitted path");
         notes.push(format!(
-            "{what} in your checkout differ from the commit; the agent starts from {base} and \
-             does not see that"
+            "your checkout has {what}; the agent starts from {base} without that"
         ));
     }
     if policy {
@@ -93,7 +92,13 @@ mod tests {
         };
         let say = |names: &[&str]| uncommitted(&paths(names), "abc").join("\n");
         assert_eq!(say(&[]), "");
-        insta::assert_snapshot!(say(&["a", "provost.toml"]), @"");
-        insta::assert_snapshot!(say(&["a", "b"]), @"");
+        insta::assert_snapshot!(say(&["a", "provost.toml"]), @r"
+        your checkout has 1 uncommitted path; the agent starts from abc without that
+        provost.toml is not committed as it stands; the policy is read from abc
+        ");
+        insta::assert_snapshot!(
+            say(&["a", "b"]),
+            @"your checkout has 2 uncommitted paths; the agent starts from abc without that"
+        );
     }
 }
