@@ -95,7 +95,8 @@ mod tests {
     fn the_end_of_a_log_is_shown_and_nothing_in_it_is_obeyed() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let text: String = (0..9000).map(|number| format!("line {number}\n")).collect();
+        let numbered: Vec<String> = (0..9000).map(|number| format!("line {number}")).collect();
+        let text = numbered.join("\n") + "\n";
         std::fs::write(&log, text + "10%\r20%\r\n\x1b[2Jend\n\n\n").unwrap();
         let tail = read(&log).unwrap();
         assert_eq!(tail.last_lines.len(), LINES);
@@ -104,8 +105,7 @@ mod tests {
         std::fs::write(&log, "\n\n").unwrap();
         assert_eq!(read(&log), None);
         assert_eq!(read(&directory.path().join("gone")), None);
-        let long = "x".repeat(100_000);
-        std::fs::write(&log, long).unwrap();
+        std::fs::write(&log, "x".repeat(100_000)).unwrap();
         assert_eq!(read(&log).unwrap().last_lines[0].len(), WIDTH);
     }
 }

@@ -264,10 +264,13 @@ mod tests {
         recognise(root.path(), &|program| program != missing)
     }
 
+    /// Files with their text, the kind of project they make, and what tests it.
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
+
     #[test]
     fn a_project_is_known_by_its_files_and_tested_as_it_says() {
         let script = r#"{"scripts": {"test": "node --test"}}"#;
-        let cases: &[(&[(&str, &str)], &str, Option<&str>)] = &[
+        let cases: &[Case<'_>] = &[
             (
                 &[("Cargo.toml", ""), ("Makefile", "test:\n")],
                 "rust",
