@@ -32,8 +32,8 @@ use crate::show::{self, Reader};
 #[derive(Parser)]
 #[command(name = "provost", version, arg_required_else_help = true)]
 struct Cli {
-    /// Answer in JSON on stdout, for programs: one object, or of `log` one record a line.
-    #[arg(long, global = true)]
+    /// Answer in JSON on stdout, for programs.
+    #[arg(long, global = true, display_order = 900)]
     json: bool,
 
     #[command(subcommand)]
@@ -57,6 +57,7 @@ enum Command {
     /// Show one run: its verdict, what changed, where the evidence is.
     Show(runs::Which),
     /// Print the records of one run, or follow one that goes on.
+    #[command(after_help = "With --json each line is one record, as the ledger holds it.")]
     Log(log::Log),
     /// Print the patch of one run.
     Diff(runs::Which),

@@ -14,6 +14,13 @@ use crate::show::Reader;
 
 /// Put an accepted result on the branch it is meant for.
 #[derive(Args)]
+#[command(after_help = "\
+Exactly what was accepted lands, in one commit. A target that moved meanwhile is merged, and the
+diff gate and the acceptance commands judge the merge. A checkout of the target has to be clean.
+The branch provost/RUN goes away once its own commit has landed.
+
+Example:
+  provost land last")]
 pub(super) struct Land {
     /// The run: its id, a part of it, or `last`.
     run: String,

@@ -29,6 +29,8 @@ use crate::{history, input, report};
 /// Let an agent work under contract, and judge what it left.
 #[derive(Args)]
 #[command(
+    override_usage = "provost run [OPTIONS] <OBJECTIVE> --allow <PATH>... --accept <CMD>...
+       provost run [OPTIONS] -f <CONTRACT>",
     after_help = "Paths are relative to the top of the repository, wherever you are in it.
 The agent starts from the base commit: what is not committed is not there for it.
 

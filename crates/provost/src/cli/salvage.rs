@@ -4,7 +4,6 @@ use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RepoPath;
-use provost_core::run::State;
 use provost_host::{clock, owner};
 use serde_json::{Value, json};
 
@@ -23,8 +22,10 @@ pub(super) enum Salvage {
 }
 
 #[derive(Args)]
+#[command(after_help = "Example:
+  provost salvage restore last")]
 pub(super) struct Restore {
-    /// The run whose work it is: its id, a part of it, or `last`.
+    /// The run whose work it is: its id, a part of it, or `last`; or the name of a ref.
     run: String,
 }
 
@@ -34,7 +35,10 @@ pub(super) enum Lease {
     List,
 }
 
-const KEPT: &[&str] = &["refs/provost/salvage/", "refs/provost/runs/"];
+/// What the last attempt of a run left.
+const CAPTURED: &str = "refs/provost/runs/";
+
+const KEPT: &[&str] = &["refs/provost/salvage/", CAPTURED];
 
 /// Work that a ref of ours keeps.
 struct Kept {
@@ -77,10 +81,7 @@ fn list(place: &Place) -> Outcome {
         let run_id = kept.run_id();
         // Of a run that cannot be read all is shown: better too much than work unseen.
         let state = history::state(place, run_id).ok();
-        if state
-            .as_ref()
-            .is_some_and(|state| is_settled(place, state, &kept))
-        {
+        if is_empty(place, &kept) || has_landed(place, &kept) {
             continue;
         }
         let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
@@ -91,7 +92,7 @@ fn list(place: &Place) -> Outcome {
         let objective = state
             .as_ref()
             .map(|state| state.opened.contract.inputs.spec.as_str());
-        let start = format!("{}  {run_id}  {word:18}  ", kept.commit.short());
+        let start = format!("{}  {}  {word:18}  ", kept.commit.short(), kept.name);
         let column = start.chars().count();
         text += &format!(
             "{start}{}\n",
@@ -110,18 +111,31 @@ fn list(place: &Place) -> Outcome {
     Ok(Answer::data(Value::Array(rows), text))
 }
 
-/// Whether nothing of the work is waiting: it landed, or there is none.
-fn is_settled(place: &Place, state: &State, kept: &Kept) -> bool {
-    let tree = place.repo.commit_tree(&kept.commit);
-    tree.is_ok_and(|tree| tree == state.opened.base_tree)
-        || history::landed(place, &state.names.run_id).is_some()
+/// Whether the work is on its branch; what an earlier attempt left when it was lost is not.
+fn has_landed(place: &Place, kept: &Kept) -> bool {
+    kept.name.starts_with(CAPTURED) && history::landed(place, kept.run_id()).is_some()
+}
+
+/// Whether the commit changes nothing: the work is all in the base it was put on.
+fn is_empty(place: &Place, kept: &Kept) -> bool {
+    let tree = |rev: &str| {
+        let commit = place.repo.resolve(rev)?;
+        place.repo.commit_tree(&commit)
+    };
+    let parent = format!("{}^", kept.commit);
+    // What cannot be compared is taken for work.
+    match (place.repo.commit_tree(&kept.commit), tree(&parent)) {
+        (Ok(own), Ok(base)) => own == base,
+        _ => false,
+    }
 }
 
 fn put_back(place: &Place, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
     let kept = kept(place)?;
-    let found = kept.iter().rfind(|kept| kept.run_id().contains(&run_id));
+    let of_run = |kept: &&Kept| kept.name.contains(&run_id) && !is_empty(place, kept);
+    let found = kept.iter().rfind(of_run);
     let Some(Kept { name, commit }) = found else {
         return Err(
             Failure::new(Code::NotFound, format!("nothing is kept of `{run_id}`"))
