@@ -115,7 +115,8 @@ pub fn resolve(
     schema_binding(&document, &mut problems);
     limits(&document, &mut problems);
     let scope = paths("/allowed_paths", &document.allowed_paths, &mut problems);
-    if scope.is_empty() {
+    // A path that cannot be used has its own finding; nothing else follows from it.
+    if document.allowed_paths.is_empty() {
         problems.add("/allowed_paths", "names nothing that may be written");
     }
     let extension = document.x_provost.clone().unwrap_or_default();

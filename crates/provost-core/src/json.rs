@@ -4,6 +4,8 @@
 //! a text with either is refused, so what we judged is what everybody else reads. What a text can
 //! make us hold in memory is limited as well.
 
+mod shape;
+
 use std::cell::Cell;
 use std::fmt;
 
@@ -39,9 +41,9 @@ pub enum JsonError {
         what: String,
     },
     /// JSON, but not of the shape asked for.
-    #[error("`{field}`: {what}")]
+    #[error("{}: {what}", shape::place(field))]
     Shape {
-        /// The field, as a path from the root.
+        /// The field, as a path from the root; empty for the document itself.
         field: String,
         /// What is wrong with it.
         what: String,
@@ -83,8 +85,8 @@ pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
 /// Gives `value` the shape `T`, naming the field that does not fit.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
     serde_path_to_error::deserialize(value).map_err(|error| JsonError::Shape {
-        field: error.path().to_string(),
-        what: error.inner().to_string(),
+        field: shape::path(&error),
+        what: shape::words(&error.inner().to_string()),
     })
 }
 
@@ -245,7 +247,7 @@ mod tests {
         let error = parse_as::<Outer>(br#"{"rows":[{"count":"x"}]}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rows[0].count`: invalid type: string \"x\", expected u8"
+            "`rows[0].count`: must be a whole number, 0 or more, not the text \"x\""
         );
     }
 

@@ -29,3 +29,4 @@ pub mod run;
 pub mod scope;
 pub mod tree;
 pub mod verdict;
+pub mod wording;

@@ -1,6 +1,7 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
 use provost_core::code::Code;
+use provost_core::contract::Contract;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{Fact, Judgement, Names, Opened, Side};
@@ -95,6 +96,13 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
     State::fold(ledger.records()).map_err(|error| PortError::of(Code::EvidenceAltered, error))
 }
 
+/// The contract of a run whose policy gate has spoken.
+pub fn contract(state: &State) -> Result<Contract, PortError> {
+    state
+        .contract()
+        .map_err(|_| PortError::new(Code::Bug, "the contract was not judged"))
+}
+
 /// Writes `fact` down, if it can have happened, then takes it in.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
@@ -169,9 +177,7 @@ fn accept(ports: &mut Ports<'_>, state: &State, side: Side) -> Result<Fact, Port
 }
 
 fn lease(ports: &mut Ports<'_>, state: &State) -> Result<Fact, PortError> {
-    let Ok(contract) = state.contract() else {
-        return Err(PortError::new(Code::Bug, "the contract was not judged"));
-    };
+    let contract = contract(state)?;
     let now = ports.clock.millis();
     let request = LeaseRequest {
         run_id: state.names.run_id.clone(),

@@ -13,13 +13,14 @@ use provost_core::gate::diff;
 use provost_core::json::canonical;
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Level, Record};
-use provost_core::run::fact::{Side, TestRun};
+use provost_core::run::fact::{Published, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 use provost_core::run::{Gate, State};
 use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::drive::contract;
 use crate::ports::{
     Bundle, Clock, Control, Host, Ledger, Observer, PortError, Progress, Signer, Watch, Wish,
 };
@@ -41,6 +42,9 @@ pub trait Target {
 
     /// Moves the branch, and a clean checkout of it, if it still is where it was.
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError>;
+
+    /// Removes a branch of ours that is at `commit` and that nobody has checked out.
+    fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError>;
 }
 
 /// What a tree changes, and what it cannot hold faithfully.
@@ -99,7 +103,8 @@ pub fn land<H: Host + Target>(
     state: &State,
     sealed: &Head,
 ) -> Result<Landed, PortError> {
-    if let Some(landed) = find(ports.after.records(), LANDED) {
+    if let Some(landed) = landed(ports.after.records()) {
+        retire(ports, state, &landed);
         return Ok(landed);
     }
     if !state.finished.as_ref().is_some_and(|verdict| verdict.allow) {
@@ -243,12 +248,6 @@ fn judge_run(state: &State, run: &TestRun) -> Result<Verdict, PortError> {
     Ok(judge_tests(Some(run), &contract(state)?))
 }
 
-fn contract(state: &State) -> Result<provost_core::contract::Contract, PortError> {
-    state
-        .contract()
-        .map_err(|_| PortError::new(Code::Bug, "the contract was not judged"))
-}
-
 /// Writes a gate's answer down; a refusal ends the landing.
 fn settle<H: Host + Target>(
     ports: &mut LandPorts<'_, H>,
@@ -299,7 +298,22 @@ fn record_landed<H: Host + Target>(
     let mut payload = fields(&landed);
     payload.insert(AFTER_STATEMENT.to_owned(), envelope);
     append(ports, state, Level::Info, LANDED, payload)?;
+    retire(ports, state, &landed);
     Ok(landed)
+}
+
+/// Removes the branch of the run once the target has exactly its commit; a merge keeps it.
+fn retire<H: Host + Target>(ports: &mut LandPorts<'_, H>, state: &State, landed: &Landed) {
+    let done = |branch: &&Published| branch.commit == landed.commit;
+    if let Some(published) = state.published.as_ref().filter(done) {
+        // It has landed either way; a branch that stays can be deleted by hand.
+        let _ = ports.host.retire(&published.branch, &published.commit);
+    }
+}
+
+/// The landing that the chain after the seal tells of.
+pub fn landed(after: &[Record]) -> Option<Landed> {
+    find(after, LANDED)
 }
 
 /// The last landing that a record called `name` tells of.

@@ -12,3 +12,4 @@ pub mod ports;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub mod target;

@@ -6,6 +6,7 @@
 
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::code::Code;
+use provost_core::gate::command::line;
 use provost_core::json::canonical;
 use provost_core::run::State;
 use provost_core::run::fact::Side;
@@ -128,7 +129,7 @@ fn put_test_logs(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> 
     };
     let (mut commands, mut stdout, mut stderr) = (String::new(), Vec::new(), Vec::new());
     for command in &run.commands {
-        commands += &format!("{}\n", command.argv.join(" "));
+        commands += &format!("{}\n", line(&command.argv));
         stdout.extend(log(ports.bundle, &command.stdout.file)?);
         stderr.extend(log(ports.bundle, &command.stderr.file)?);
     }

@@ -4,10 +4,12 @@ mod boxed;
 mod check;
 mod demo;
 mod doctor;
+mod duration;
 mod explain;
 mod init;
 mod key;
 mod land;
+mod log;
 mod resume;
 mod run;
 mod runs;
@@ -18,19 +20,20 @@ mod verify;
 use std::panic;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 
 use crate::answer::{Failure, Outcome};
 use crate::show::{self, Reader};
 
-/// Puts coding agents under contract.
+/// Puts coding agents under contract: an agent works in a box that cannot exceed its contract, gates
+/// judge what it left, and a sealed bundle of evidence comes out.
 #[derive(Parser)]
 #[command(name = "provost", version, arg_required_else_help = true)]
 struct Cli {
-    /// Print the answer as one JSON object.
-    #[arg(long, global = true)]
+    /// Answer in JSON on stdout, for programs.
+    #[arg(long, global = true, display_order = 900)]
     json: bool,
 
     #[command(subcommand)]
@@ -39,7 +42,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a repository ready, and say how to begin.
+    /// Make this repository ready, and say how to begin.
     Init,
     /// Say whether this machine has what runs need.
     Doctor(doctor::Doctor),
@@ -47,24 +50,25 @@ enum Command {
     Demo(demo::Demo),
     /// Let an agent work under contract, and judge what it left.
     Run(Box<run::Run>),
-    /// Say what goes on now.
+    /// Say which runs go on now, and which were interrupted.
     Status,
-    /// List all runs.
+    /// List all runs, oldest first.
     Runs,
-    /// Show one run.
+    /// Show one run: its verdict, what changed, where the evidence is.
     Show(runs::Which),
-    /// Print the records of one run.
-    Log(runs::Log),
+    /// Print the records of one run, or follow one that goes on.
+    #[command(after_help = "With --json each line is one record, as the ledger holds it.")]
+    Log(log::Log),
     /// Print the patch of one run.
     Diff(runs::Which),
-    /// Put an accepted result on its branch.
+    /// Put an accepted result on the branch it is meant for.
     Land(land::Land),
     /// Bring runs to their end whose driver died.
     Resume(resume::Resume),
-    /// Work that was kept although it did not land.
+    /// List or restore work that was kept although it did not land.
     #[command(subcommand)]
     Salvage(salvage::Salvage),
-    /// Who holds which paths.
+    /// Say who holds which paths.
     #[command(subcommand)]
     Lease(salvage::Lease),
     /// Run any command behind the same walls as an agent.
@@ -72,15 +76,59 @@ enum Command {
     /// Judge something by the rules, without running anything.
     #[command(subcommand)]
     Check(check::Check),
-    /// Say what a code means and what to do.
+    /// Say what a code means and what to do, or how a contract is written.
     Explain(explain::Explain),
-    /// Record the files of a git directory that steer git.
+    /// Record the files of a git directory that steer git, for `check diff`.
     Snapshot(snapshot::TakeSnapshot),
-    /// Keep the key that seals runs, and the keys that are trusted.
+    /// Manage the key that seals your runs, and the keys you trust.
     #[command(subcommand)]
     Key(key::Key),
     /// Say whether a bundle is intact, complete and authentic.
     Verify(verify::Verify),
+}
+
+/// The commands, by what a person is up to.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Begin", &["init", "doctor", "demo"]),
+    ("Work", &["run", "status", "land", "resume"]),
+    ("Look", &["runs", "show", "diff", "log", "explain"]),
+    ("Prove", &["verify", "key"]),
+    ("Recover", &["salvage", "lease"]),
+    ("Judge and box by hand", &["check", "snapshot", "box"]),
+];
+
+const TEMPLATE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{before-help}Options:
+{options}
+
+`provost COMMAND --help` says more about each.
+";
+
+/// The command line, with its commands in groups.
+fn command() -> clap::Command {
+    let command = Cli::command();
+    let about = |name: &str| {
+        let found = command.find_subcommand(name)?;
+        found.get_about().map(ToString::to_string)
+    };
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        text += &format!("{heading}:\n");
+        for name in *names {
+            text += &format!("  {name:9} {}\n", about(name).unwrap_or_default());
+        }
+        text += "\n";
+    }
+    let text = text.trim_end().to_owned();
+    command.before_help(text).help_template(TEMPLATE)
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let mut matches = command().try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 /// Runs the command that argv names.
@@ -93,7 +141,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run() -> Exit {
-    match Cli::try_parse() {
+    match parse() {
         Ok(cli) => {
             let reader = if cli.json {
                 Reader::Program
@@ -120,7 +168,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Status => runs::status(),
         Command::Runs => runs::list(),
         Command::Show(which) => runs::show(&which),
-        Command::Log(log) => runs::log(&log, reader),
+        Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),
         Command::Land(land) => land::run(&land, reader),
         Command::Resume(resume) => resume::run(&resume, reader),
@@ -150,4 +198,27 @@ fn refuse(error: &clap::Error) -> Exit {
         &Err(Failure::new(Code::UsageError, reason)),
         Reader::Program,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group_and_every_group_names_commands() {
+        command().debug_assert();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        grouped.sort_unstable();
+        let command = Cli::command();
+        let mut there: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        there.sort_unstable();
+        assert_eq!(grouped, there);
+    }
 }

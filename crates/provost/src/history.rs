@@ -3,6 +3,7 @@
 use provost_core::code::Code;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
+use provost_engine::land::{self, Landed};
 use provost_host::owner;
 use provost_store::ledger;
 use provost_store::lock::DriverLock;
@@ -10,6 +11,15 @@ use provost_store::lock::DriverLock;
 use crate::answer::Failure;
 use crate::place::Place;
 use crate::session::store;
+
+/// What is known of a run beside its own ledger.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// Whether a living process drives it.
+    pub(crate) driven: bool,
+    /// Where it landed.
+    pub(crate) landed: Option<Landed>,
+}
 
 /// The records of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
@@ -21,6 +31,34 @@ pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failur
 pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
     let records = records(place, run_id)?;
     State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
+}
+
+/// What is known of the run `run_id` beside its own ledger.
+pub(crate) fn beside(place: &Place, run_id: &str) -> Beside {
+    Beside {
+        driven: is_driven(place, run_id),
+        landed: landed(place, run_id),
+    }
+}
+
+/// Where the run landed; a chain that cannot be read tells of nothing.
+pub(crate) fn landed(place: &Place, run_id: &str) -> Option<Landed> {
+    let path = place.run(run_id).join("after.jsonl");
+    if !path.exists() {
+        return None;
+    }
+    let sealed = records(place, run_id).ok()?;
+    let after = ledger::read(&path, Head::after(&sealed.last()?.hash)).ok()?;
+    land::landed(&after.records)
+}
+
+/// The command that goes on with a run that has not ended.
+pub(crate) fn go_on(run_id: &str, driven: bool) -> String {
+    if driven {
+        format!("provost log {run_id} --follow")
+    } else {
+        format!("provost resume {run_id}")
+    }
 }
 
 /// Whether a run that was opened has its seal.

@@ -53,8 +53,13 @@ fn bounded(source: impl Read, path: &Path, limit: usize) -> Result<Vec<u8>, Fail
 
 impl Failure {
     /// The same failure, said of the file `path`.
-    fn about(mut self, path: &Path) -> Self {
-        self.reason = format!("`{}`: {}", path.display(), self.reason);
+    pub(crate) fn about(mut self, path: &Path) -> Self {
+        let name = if path == Path::new("-") {
+            "stdin".to_owned()
+        } else {
+            format!("`{}`", path.display())
+        };
+        self.reason = format!("{name}: {}", self.reason);
         self
     }
 }

@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod session;
 mod show;
+mod tail;
 
 use std::process::ExitCode;
 

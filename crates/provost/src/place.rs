@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::wording::counted;
 use provost_host::git::{GitError, Repository};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;
@@ -21,9 +22,14 @@ pub(crate) struct Place {
     pub(crate) repo: Repository,
     /// Runs and the registry.
     pub(crate) root: PathBuf,
-    /// Workspaces and whatever can be made again.
-    pub(crate) cache: PathBuf,
+    /// Workspaces and whatever can be made again; only those who write there need it.
+    cache: Result<PathBuf, NoHome>,
 }
+
+/// Nothing says where the caches of this user are.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("neither HOME nor XDG_CACHE_HOME is set")]
+pub(crate) struct NoHome;
 
 impl Place {
     /// The places of the repository that the current directory is in.
@@ -47,14 +53,20 @@ impl Place {
                 .unwrap_or_else(|| repo.common_dir())
                 .join(".provost"),
         };
-        let cache =
-            cache_root()?.join(&sha256(repo.common_dir().as_os_str().as_encoded_bytes())[..16]);
+        let id = sha256(repo.common_dir().as_os_str().as_encoded_bytes());
+        let cache = cache_root().map(|root| root.join(&id[..16]));
         Ok(Self { repo, root, cache })
+    }
+
+    /// Where workspaces are made.
+    pub(crate) fn cache(&self) -> Result<&Path, Failure> {
+        let cache = self.cache.as_deref();
+        cache.map_err(|error| Failure::of(Code::HostFailed, error))
     }
 
     /// Makes the directories that are not there yet, and keeps git's eyes off them.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        for directory in [self.root.join("runs"), self.cache.clone()] {
+        for directory in [self.root.join("runs"), self.cache()?.to_owned()] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -119,7 +131,10 @@ impl Place {
             [run] => Ok((*run).clone()),
             [] => Err(missing(&format!("there is no run `{text}`"))),
             many if many.iter().any(|run| *run == text) => Ok(text.to_owned()),
-            many => Err(missing(&format!("`{text}` could be {} runs", many.len()))),
+            many => Err(missing(&format!(
+                "`{text}` could be {}",
+                counted(many.len(), "run")
+            ))),
         }
     }
 
@@ -143,15 +158,12 @@ fn unusable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Where caches live: per user, outside every repository.
-pub(crate) fn cache_root() -> Result<PathBuf, Failure> {
+pub(crate) fn cache_root() -> Result<PathBuf, NoHome> {
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
         return Ok(PathBuf::from(cache).join("provost"));
     }
     match std::env::var_os("HOME").filter(|value| !value.is_empty()) {
         Some(home) => Ok(PathBuf::from(home).join(".cache/provost")),
-        None => Err(Failure::new(
-            Code::HostFailed,
-            "neither HOME nor XDG_CACHE_HOME is set",
-        )),
+        None => Err(NoHome),
     }
 }

@@ -3,25 +3,30 @@
 use std::path::Path;
 
 use provost_core::exit::Exit;
+use provost_core::gate::command;
 use provost_core::run::State;
 use provost_core::run::fact::{Capture, Side};
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::verdict::Verdict;
+use provost_core::wording::counted;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
-use crate::show::plain;
+use crate::history::{Beside, go_on};
+use crate::show::{findings, plain};
+use crate::tail::{self, Tail};
 
 /// What became of a run, as the answer of a command.
-pub(crate) fn run(state: &State, bundle: &Path) -> Answer {
+pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
     let exit = match &state.finished {
         Some(verdict) => verdict.exit(),
         None => Exit::NotNow,
     };
+    let output = tail::of_failure(state, bundle);
     Answer {
         exit,
-        json: facts(state, bundle),
-        text: text(state, bundle),
+        json: facts(state, bundle, beside, &output),
+        text: text(state, bundle, beside, &output),
     }
 }
 
@@ -34,7 +39,7 @@ pub(crate) fn status(state: &State) -> &'static str {
     }
 }
 
-fn facts(state: &State, bundle: &Path) -> Value {
+fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Value {
     let gate = |(gate, verdict): (&provost_core::run::Gate, &Verdict)| {
         (
             gate.name().to_owned(),
@@ -58,9 +63,11 @@ fn facts(state: &State, bundle: &Path) -> Value {
         "tree": state.captured.as_ref().map(|captured| &captured.tree),
         "commit": state.published.as_ref().map(|published| &published.commit),
         "branch": state.published.as_ref().map(|published| short(&published.branch)),
+        "landed": beside.landed,
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "tests": tests(state),
+        "output": output,
         "attempts": state.attempt,
         "salvaged": state.salvaged,
         "bundle": bundle,
@@ -77,11 +84,12 @@ fn tests(state: &State) -> Value {
     json!({ "compared_with_base": compare(base, candidate) })
 }
 
-fn short(branch: &str) -> &str {
+/// A branch as people call it.
+pub(crate) fn short(branch: &str) -> &str {
     branch.strip_prefix("refs/heads/").unwrap_or(branch)
 }
 
-fn text(state: &State, bundle: &Path) -> String {
+fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> String {
     let run = &state.names.run_id;
     let mut text = match &state.finished {
         None => format!("run {run} has not ended\n"),
@@ -90,21 +98,36 @@ fn text(state: &State, bundle: &Path) -> String {
             format!("refused[{}]: {}\n", verdict.code, plain(&verdict.reason))
         }
     };
-    if let Some(verdict) = &state.finished {
-        for row in rows(verdict) {
-            text += &format!("  {}\n", plain(&row));
+    for row in state.finished.iter().flat_map(findings) {
+        text += &format!("  {}\n", plain(&row));
+    }
+    text += &work(state);
+    for tail in output {
+        text += &format!("  output   {}\n", tail.log.display());
+        for line in &tail.last_lines {
+            text += &format!("           | {line}\n");
         }
     }
     for (gate, verdict) in state.gates.iter().filter(|it| is_further(state, it.1)) {
         text += &format!("  also     {} gate: {}\n", gate.name(), verdict.code);
-        for row in rows(verdict) {
+        for row in findings(verdict) {
             text += &format!("           {}\n", plain(&row));
         }
     }
+    for salvage in &state.salvaged {
+        text += &format!("  salvaged {}\n", salvage.kept_by);
+    }
+    text += &format!("  bundle   {}\n", bundle.display());
+    text + &ending(state, beside)
+}
+
+/// What the agent changed and what the tests said.
+fn work(state: &State) -> String {
+    let mut text = String::new();
     if let Some(captured) = &state.captured {
         text += &format!(
-            "  changed  {} files, tree {}\n",
-            captured.changes.len(),
+            "  changed  {}, tree {}\n",
+            counted(captured.changes.len(), "file"),
             captured.tree.short()
         );
     }
@@ -114,26 +137,14 @@ fn text(state: &State, bundle: &Path) -> String {
             .get(&Side::Base)
             .map_or("", |base| compare(base, candidate));
         text += &format!("  tests    {compared}\n");
-        for command in &candidate.commands {
-            let ending = render_ending(command.ending);
+        for ran in &candidate.commands {
             text += &format!(
-                "           {} {ending} in {} ms\n",
-                plain(&command.argv.join(" ")),
-                command.wall_ms
+                "           {} {} in {} ms\n",
+                plain(&command::line(&ran.argv)),
+                render_ending(ran.ending),
+                ran.wall_ms
             );
         }
-    }
-    for salvage in &state.salvaged {
-        text += &format!("  salvaged {}\n", salvage.kept_by);
-    }
-    text += &format!("  bundle   {}\n", bundle.display());
-    match (&state.finished, &state.published) {
-        (Some(_), Some(published)) => {
-            text += &format!("  branch   {}\n", short(&published.branch));
-            text += &format!("next: provost land {run}\n");
-        }
-        (Some(verdict), None) => text += &format!("hint: provost explain {}\n", verdict.code),
-        (None, _) => text += &format!("next: provost resume {run}\n"),
     }
     text
 }
@@ -144,14 +155,19 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
     !verdict.allow && !state.finished.as_ref().is_some_and(told)
 }
 
-fn rows(verdict: &Verdict) -> Vec<String> {
-    let rows = verdict
-        .details
-        .as_ref()
-        .and_then(|details| details.get("findings"));
-    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    let line = |row: &Value| format!("{}: {}", text(row, "path"), text(row, "problem"));
-    rows.and_then(Value::as_array)
-        .map(|rows| rows.iter().map(line).collect())
-        .unwrap_or_default()
+/// Where the result is, and what comes next.
+fn ending(state: &State, beside: &Beside) -> String {
+    let run = &state.names.run_id;
+    match (&state.finished, &state.published, &beside.landed) {
+        (_, _, Some(landed)) => {
+            let (branch, commit) = (short(&landed.target), landed.commit.short());
+            format!("  landed   {branch}, commit {commit}\n")
+        }
+        (Some(_), Some(published), None) => {
+            let branch = short(&published.branch);
+            format!("  branch   {branch}\nnext: provost land {run}\n")
+        }
+        (Some(verdict), None, None) => format!("hint: provost explain {}\n", verdict.code),
+        (None, _, None) => format!("next: {}\n", go_on(run, beside.driven)),
+    }
 }

@@ -74,13 +74,14 @@ impl Session {
     ) -> Result<Self, Failure> {
         let directory = place.run(run_id);
         let registry = place.registry()?;
+        let cache = place.cache()?.to_owned();
         let key = signing_key(&place)?;
         Ok(Self {
             _lock: lock,
             ledger,
             registry,
             bundle: RunBundle::new(&directory),
-            machine: Machine::new(place.repo, &place.cache, &directory, run_id),
+            machine: Machine::new(place.repo, &cache, &directory, run_id),
             signer: KeySigner(key),
             directory,
         })
@@ -98,10 +99,10 @@ impl Session {
             started_at: SystemClock.millis(),
             objective: opened.contract.inputs.spec.clone(),
         };
+        drive::open(&mut self.ports(observer), names, opened).map_err(port)?;
+        // The list of runs may lag behind the ledger, and never leads.
         self.registry.registry.note_run(&note).map_err(store)?;
-        let mut ports = self.ports(observer);
-        drive::open(&mut ports, names, opened).map_err(port)?;
-        drive::drive(&mut ports).map_err(port)
+        drive::drive(&mut self.ports(observer)).map_err(port)
     }
 
     /// Takes the run over after a crash and drives it to its seal.
@@ -181,10 +182,10 @@ fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
     let path: PathBuf = directory.join("driver.lock");
     match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
         Some(lock) => Ok(lock),
-        None => Err(Failure::new(
-            Code::RunBusy,
-            format!("another process drives {run_id}"),
-        )),
+        None => Err(
+            Failure::new(Code::RunBusy, format!("another process drives {run_id}"))
+                .hint(format!("provost log {run_id} --follow")),
+        ),
     }
 }
 

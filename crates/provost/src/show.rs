@@ -93,7 +93,9 @@ fn render_verdict(verdict: &Verdict) -> String {
 }
 
 /// The rows of a denial: `details.findings[]` of gates, each with a path and what is wrong.
-fn findings(verdict: &Verdict) -> Vec<String> {
+///
+/// A single finding is the reason itself and is not said twice.
+pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
     let rows = verdict
         .details
         .as_ref()
@@ -105,9 +107,13 @@ fn findings(verdict: &Verdict) -> Vec<String> {
             .to_owned()
     };
     let line = |row: &Value| format!("{}: {}", text(row, "path"), text(row, "problem"));
-    rows.and_then(Value::as_array)
-        .map(|rows| rows.iter().map(line).collect())
-        .unwrap_or_default()
+    let rows = rows
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    match rows {
+        [one] if verdict.reason.contains(&text(one, "path")) => Vec::new(),
+        rows => rows.iter().map(line).collect(),
+    }
 }
 
 /// `text` without anything a terminal would obey.
@@ -120,13 +126,31 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// `text` as one word of a shell's command line.
-pub(crate) fn quoted(text: &str) -> String {
-    let harmless = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@:,=".contains(letter);
-    if !text.is_empty() && text.chars().all(harmless) {
+/// The first line of `text`, cut so that it ends where the terminal does if it begins at `column`.
+pub(crate) fn headline(text: &str, column: usize) -> String {
+    let first = plain(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
+    match terminal_width() {
+        Some(width) => cut(&first, width.saturating_sub(column).max(NARROWEST)),
+        None => first,
+    }
+}
+
+/// What is shown of a line however narrow the terminal is.
+const NARROWEST: usize = 16;
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// How wide the terminal on stdout is; a file or a pipe has no width.
+fn terminal_width() -> Option<usize> {
+    let out = io::stdout();
+    let size = rustix::termios::tcgetwinsize(&out).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Characters that make text read in another order than it is stored.
@@ -139,17 +163,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_stays_one_word() {
-        let cases = [
-            ("/usr/bin/sh", "/usr/bin/sh"),
-            ("a b", "'a b'"),
-            ("it's", r"'it'\''s'"),
-            ("", "''"),
-            ("$HOME", "'$HOME'"),
-        ];
-        for (text, want) in cases {
-            assert_eq!(quoted(text), want);
-        }
+    fn a_line_ends_where_the_terminal_does() {
+        assert_eq!(cut("one two", 7), "one two");
+        assert_eq!(cut("one two", 6), "one t…");
+        assert_eq!(cut("one two", 5), "one…");
+        assert_eq!(headline(" one\ntwo ", 0), "one");
+    }
+
+    #[test]
+    fn one_finding_is_said_once() {
+        let deny = |rows: Value| {
+            let verdict = Verdict::deny(provost_core::code::Code::DiffRefused, "`a` is out");
+            findings(&verdict.with(serde_json::json!({ "findings": rows })))
+        };
+        let row = |path: &str| serde_json::json!({ "path": path, "problem": "is out" });
+        assert!(deny(serde_json::json!([row("`a`")])).is_empty());
+        assert_eq!(deny(serde_json::json!([row("b/c")])), ["b/c: is out"]);
+        let two = deny(serde_json::json!([row("a"), row("b")]));
+        assert_eq!(two, ["a: is out", "b: is out"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod tests {
     impl Ground {
         fn new() -> Self {
             let top = tempfile::tempdir().unwrap();
-            for name in ["repository", "home"] {
+            for name in ["repository", "home", "bin"] {
                 fs::create_dir(top.path().join(name)).unwrap();
             }
             Self { top }
@@ -32,6 +32,7 @@ mod tests {
                 .args(words)
                 .current_dir(self.repository())
                 .env("HOME", self.top.path().join("home"))
+                .env("PATH", self.path())
                 .env("XDG_CACHE_HOME", self.top.path().join("cache"))
                 .env("PROVOST_KEYS", self.top.path().join("keys"))
                 .env_remove("PROVOST_ROOT")
@@ -42,6 +43,17 @@ mod tests {
                 .env("GIT_COMMITTER_EMAIL", "somebody@localhost")
                 .output()
                 .unwrap()
+        }
+
+        /// PATH with a directory of the test's own at its end.
+        fn path(&self) -> String {
+            let path = std::env::var("PATH").unwrap();
+            format!("{path}:{}", self.top.path().join("bin").display())
+        }
+
+        /// Makes sure that a program can be found.
+        fn install(&self, program: &str) {
+            fs::write(self.top.path().join("bin").join(program), "").unwrap();
         }
 
         fn git(&self, words: &[&str]) -> String {
@@ -111,21 +123,41 @@ mod tests {
     #[test]
     fn the_kind_of_project_suggests_what_tests_it() {
         let cases = [
-            ("Cargo.toml", "rust", "cargo test"),
-            ("package.json", "node", "npm test"),
-            ("pyproject.toml", "python", "pytest"),
-            ("go.mod", "go", "go test ./..."),
-            ("Makefile", "make", "make test"),
+            ("Cargo.toml", "", "rust", "cargo test"),
+            (
+                "package.json",
+                r#"{"scripts":{"test":"x"}}"#,
+                "node",
+                "npm test",
+            ),
+            ("pyproject.toml", "[tool.pytest]", "python", "pytest"),
+            ("go.mod", "", "go", "go test ./..."),
+            ("Makefile", "test:\n", "make", "make test"),
+            (
+                "tests/test_a.py",
+                "",
+                "python",
+                "python3 -m unittest discover -s tests",
+            ),
         ];
-        for (file, kind, accept) in cases {
+        for (file, text, kind, accept) in cases {
             let ground = Ground::new();
             ground.git(&["init", "--quiet"]);
-            fs::write(ground.repository().join(file), "").unwrap();
+            let path = ground.repository().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+            let program = accept.split(' ').next().unwrap();
+            ground.install(program);
             let answer = answer(&ground.init());
             assert_eq!(answer["project"]["kind"], kind);
             assert_eq!(answer["project"]["accept"], accept);
             let last = answer["next"].as_array().unwrap().last().unwrap();
             assert!(last.as_str().unwrap().contains(accept), "{last}");
+            let policy = fs::read_to_string(ground.repository().join("provost.toml")).unwrap();
+            assert!(
+                policy.contains(&format!("# allow = [\"{accept}\"]")),
+                "{policy}"
+            );
         }
     }
 

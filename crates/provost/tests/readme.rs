@@ -69,12 +69,12 @@ mod tests {
             .output()
             .unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
-        let list = help.split("Commands:\n").nth(1).unwrap();
-        let commands = list
+        let list = help.split("\nOptions:\n").next().unwrap();
+        let commands: Vec<&str> = list
             .lines()
-            .take_while(|line| !line.is_empty())
-            .filter_map(|line| line.split_whitespace().next())
-            .filter(|name| *name != "help");
+            .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+            .collect();
+        assert!(commands.len() >= 19, "{commands:?}");
         for name in commands {
             let plain = README.contains(&format!("`{name}`"));
             let with_more = README.contains(&format!("`{name} "));

@@ -27,6 +27,7 @@ use crate::run::fact::{CommandRun, Ending, ResultFile, Side, Stream, TestRun};
 use crate::run::judge::{compare, render_ending};
 use crate::run::{Gate, State};
 use crate::verdict::Verdict;
+use crate::wording::counted;
 
 /// Why a bundle cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -220,7 +221,7 @@ impl<'a> Composer<'a> {
                 WorkStatus::Fail
             },
             patch_ref: "patch.diff".into(),
-            diff_summary: format!("{changes} files changed"),
+            diff_summary: format!("{} changed", counted(changes, "file")),
             evidence_refs: Map::new(),
             failure_reason: self.failure_reason().unwrap_or_default(),
             run_id: Some(self.state.names.run_id.clone()),

@@ -54,6 +54,109 @@ fn a_plain_contract_can_be_run() {
     assert_eq!(check(&good()), "ok 1");
 }
 
+const PAGE: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/contract.md"
+));
+const MINIMAL: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/examples/contract-minimal.json"
+));
+const FULL: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/examples/contract-full.json"
+));
+
+#[test]
+fn the_examples_of_the_page_can_be_run() {
+    for (example, tests) in [(MINIMAL, 1), (FULL, 2)] {
+        assert!(
+            PAGE.contains(&format!("```json\n{example}```")),
+            "{example}"
+        );
+        let document: Value = serde_json::from_str(example).unwrap();
+        assert_eq!(check(&document), format!("ok {tests}"));
+    }
+}
+
+#[test]
+fn nothing_of_the_minimal_example_can_be_left_out() {
+    let document: Value = serde_json::from_str(MINIMAL).unwrap();
+    for field in document.as_object().unwrap().keys() {
+        let mut without = document.clone();
+        without.as_object_mut().unwrap().remove(field);
+        let want = format!("the document: missing field `{field}`");
+        assert_eq!(check(&without), want);
+    }
+}
+
+/// The pointers of all values inside `value`.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                places(value, &format!("{at}/{key}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                places(value, &format!("{at}/{index}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_on_the_page() {
+    let mut found = Vec::new();
+    places(&serde_json::from_str(FULL).unwrap(), "", &mut found);
+    let prose = PAGE.split("```").step_by(2).collect::<String>();
+    for place in found {
+        let field = place.rsplit('/').next().unwrap();
+        let is_index = field.parse::<usize>().is_ok();
+        // Where an author expects logs, and how artifacts are bound, is shown by the example.
+        let shown = ["/log_refs/paths/", "/inputs/artifacts/"]
+            .iter()
+            .any(|it| place.contains(it));
+        assert!(is_index || shown || prose.contains(field), "{place}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_refused_in_words_of_the_format() {
+    let full: Value = serde_json::from_str(FULL).unwrap();
+    let mut found = Vec::new();
+    places(&full, "", &mut found);
+    let wrong = [
+        json!(null),
+        json!(-1),
+        json!(1.5),
+        json!("x"),
+        json!([3]),
+        json!({"y": 1}),
+    ];
+    for place in found {
+        for value in &wrong {
+            let mut document = full.clone();
+            *document.pointer_mut(&place).unwrap() = value.clone();
+            let got = check(&document);
+            let alien = [
+                "struct",
+                "enum ",
+                "expected",
+                "invalid type",
+                "u64",
+                "u32",
+                "`.`",
+            ];
+            let strange = alien.iter().find(|word| got.contains(**word));
+            assert_eq!(strange, None, "{place} = {value}: {got}");
+        }
+    }
+}
+
 #[test]
 fn each_broken_rule_is_named_with_its_place() {
     let cases: [(&str, Value, &str); 15] = [
@@ -85,7 +188,7 @@ fn each_broken_rule_is_named_with_its_place() {
         (
             "/tool_permissions/filesystem",
             json!("danger-full-access"),
-            "unknown variant",
+            "must be `read-only` or `workspace-write`",
         ),
         (
             "/tool_permissions/network",
@@ -131,7 +234,18 @@ fn what_we_cannot_keep_is_refused() {
     }
     let mut document = good();
     document["surprise"] = json!(1);
-    assert!(check(&document).contains("unknown field `surprise`"));
+    let words = check(&document);
+    assert!(
+        words.starts_with("the document: unknown field `surprise`; "),
+        "{words}"
+    );
+    document = good();
+    document["rollback"]["surprise"] = json!(1);
+    let words = check(&document);
+    assert!(
+        words.starts_with("`rollback`: unknown field `surprise`; "),
+        "{words}"
+    );
     document = good();
     document["tool_permissions"]
         .as_object_mut()

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use policy::{CommandPolicy, PolicyError};
-pub use words::{Flaw, LONGEST, MOST, quote, split};
+pub use words::{Flaw, LONGEST, MOST, line, quote, split};
 
 use crate::code::Code;
 use crate::verdict::Verdict;

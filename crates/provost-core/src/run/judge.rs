@@ -11,10 +11,11 @@ use super::fact::{AgentRun, CommandRun, Ending, ResultFile, Side, TestRun};
 use super::{Gate, State};
 use crate::code::Code;
 use crate::contract::{self, Contract, Problem, ResultRule};
-use crate::gate::command::{CommandPolicy, PolicyError, Trust};
+use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
 use crate::gate::diff;
 use crate::json;
 use crate::verdict::Verdict;
+use crate::wording::counted;
 
 impl State {
     /// The contract of the run, or what is wrong with it.
@@ -43,7 +44,7 @@ impl State {
         match gate {
             Gate::Policy => contract::judge(&[]),
             Gate::Box => self.judge_box(),
-            Gate::Agent => judge_agent(self.agent.as_ref()),
+            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened.agent),
             Gate::Output => judge_output(self.agent.as_ref(), &contract),
             Gate::Diff => self.judge_diff(&contract),
             Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), &contract),
@@ -62,7 +63,10 @@ impl State {
             .map(|(name, _)| name.as_str())
             .collect();
         if test.held && leaks.is_empty() && !test.probes.is_empty() {
-            return Verdict::allow(format!("{} probes, nothing got out", test.probes.len()));
+            return Verdict::allow(format!(
+                "{}, nothing got out",
+                counted(test.probes.len(), "probe")
+            ));
         }
         let reason = if leaks.is_empty() {
             "the self-test of the box is incomplete".to_owned()
@@ -114,8 +118,8 @@ pub fn judge_unaltered(run: &TestRun) -> Verdict {
         return Verdict::allow("the tree is unchanged after the acceptance commands");
     }
     let reason = format!(
-        "the acceptance commands changed {} of its files",
-        run.altered.len()
+        "the acceptance commands changed {} of the tree",
+        counted(run.altered.len(), "file")
     );
     let row = |path| json!({ "path": path, "problem": "changed by an acceptance command" });
     Verdict::deny(Code::TreeChanged, reason)
@@ -136,7 +140,7 @@ fn missing(code: Code, reason: &str) -> Verdict {
     Verdict::deny(code, reason)
 }
 
-fn judge_agent(agent: Option<&AgentRun>) -> Verdict {
+fn judge_agent(agent: Option<&AgentRun>, argv: &[String]) -> Verdict {
     let Some(agent) = agent else {
         return missing(Code::AgentFailed, "no agent ran");
     };
@@ -153,7 +157,10 @@ fn judge_agent(agent: Option<&AgentRun>) -> Verdict {
         ),
         Ending::NotStarted => Verdict::deny(
             Code::AgentFailed,
-            "the agent's program cannot be started in the box",
+            format!(
+                "the agent `{}` cannot be started in the box",
+                command::line(argv)
+            ),
         ),
         Ending::TimedOut => Verdict::deny(
             Code::AgentTimeout,
@@ -258,7 +265,7 @@ pub fn judge_tests(run: Option<&TestRun>, contract: &Contract) -> Verdict {
         } else {
             Code::LeaseLost
         };
-        let reason = format!("`{}` {}", command.name, render_ending(command.ending));
+        let reason = said(command);
         return Verdict::deny(code, reason);
     }
     let wanted = contract.tests.iter().map(|test| (&test.name, &test.argv));
@@ -282,19 +289,31 @@ pub fn judge_tests(run: Option<&TestRun>, contract: &Contract) -> Verdict {
             .commands
             .iter()
             .filter(|ran| ran.ending == Ending::Exited(0));
-        return Verdict::allow(format!("{} acceptance commands passed", passed.count()));
+        return Verdict::allow(format!(
+            "{} passed",
+            counted(passed.count(), "acceptance command")
+        ));
     };
     let code = match first.ending {
         Ending::TimedOut => Code::AcceptanceTimeout,
         _ => Code::AcceptanceFailed,
     };
     let row = |command: &&CommandRun| {
-        json!({ "path": command.name, "problem": render_ending(command.ending),
-                "log": command.stdout.file })
+        json!({ "path": command::line(&command.argv), "name": command.name,
+                "problem": render_ending(command.ending), "log": command.stdout.file })
     };
-    let reason = format!("`{}` {}", first.name, render_ending(first.ending));
+    let reason = said(first);
     Verdict::deny(code, reason)
         .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
+}
+
+/// What became of a command, by what was executed: the name of a test tells less.
+fn said(ran: &CommandRun) -> String {
+    format!(
+        "`{}` {}",
+        command::line(&ran.argv),
+        render_ending(ran.ending)
+    )
 }
 
 /// How a boxed process ended, in words that follow its name.

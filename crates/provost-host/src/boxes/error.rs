@@ -82,6 +82,17 @@ impl BoxError {
         matches!(self, Self::Start { stage, .. } if stage.starts_with(EXEC))
     }
 
+    /// What a person is told about a program that could not be executed.
+    pub(crate) fn exec_words(&self) -> String {
+        match self {
+            Self::Start { stage, errno, hint } => {
+                let program = stage.strip_prefix(EXEC).unwrap_or(stage).trim_start();
+                format!("cannot start `{program}`: {}\n{hint}\n", name(*errno))
+            }
+            other => format!("{other}\n"),
+        }
+    }
+
     pub(crate) fn machine(what: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Machine {
             what,

@@ -65,6 +65,8 @@ fn environment() -> BTreeMap<String, String> {
         ("LANG", "C.UTF-8"),
         ("LOGNAME", "agent"),
         ("PATH", SYSTEM_PATH),
+        // Byte code beside the sources would count as work of the agent.
+        ("PYTHONDONTWRITEBYTECODE", "1"),
         ("TMPDIR", "/tmp"),
         ("USER", "agent"),
     ]

@@ -168,6 +168,30 @@ pub fn worktree_status_clean(repo: &Repository, checkout: &Path) -> Result<(), L
     ground.refuse_dirty(&view)
 }
 
+/// Files of the checkout that differ from its commit or that git does not know; writes nothing.
+pub fn uncommitted(repo: &Repository, checkout: &Path) -> Result<Vec<RawPath>, LandError> {
+    let ground = Ground::new(repo, checkout)?;
+    let head = ground.here.resolve("HEAD")?;
+    let view = ground.view(&head)?;
+    // Our settings do not lead to the repository's own list of what to leave out.
+    let exclude = ground.here.common_dir.join("info/exclude");
+    let exclude = format!("core.excludesFile={}", exclude.display());
+    let arguments = [
+        "-c",
+        &exclude,
+        "--no-optional-locks",
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--no-renames",
+        "--untracked-files=normal",
+        "--ignore-submodules=all",
+    ];
+    let fields = ground.fields(&view, &arguments, Vec::new())?;
+    let path = |field: &Vec<u8>| RawPath::new(field.get(3..).unwrap_or_default());
+    Ok(fields.iter().map(path).collect())
+}
+
 /// Moves a clean checkout, and the branch it is on, from one commit to a later one.
 pub fn checkout_fast_forward(
     repo: &Repository,

@@ -14,6 +14,7 @@ use provost_core::object::{Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::State;
 use provost_core::run::fact::{CommandRun, Ending, Side, Stream, TestRun};
+use provost_engine::drive::contract;
 use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
@@ -31,7 +32,7 @@ impl Machine {
         tree: &Oid,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        let contract = profile::contract(state)?;
+        let contract = contract(state)?;
         // Without the place of the workspace, which differs from run to run.
         let shape = self.tree_profile(&contract, Path::new("/"));
         let digest = shape

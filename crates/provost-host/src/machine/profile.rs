@@ -10,6 +10,7 @@ use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect::{self, Protection};
 use provost_core::run::State;
 use provost_core::run::fact::Opened;
+use provost_engine::drive::contract;
 use provost_engine::ports::PortError;
 
 use super::{Machine, git};
@@ -141,12 +142,6 @@ fn is_walled(path: &RepoPath, state: &State, contract: &Contract) -> bool {
         Some(Protection::Oracle) => !contract.permit.oracle.covers(path),
         Some(Protection::Governing) => !contract.permit.governing.covers(path),
     }
-}
-
-pub(super) fn contract(state: &State) -> Result<Contract, PortError> {
-    state
-        .contract()
-        .map_err(|_| PortError::new(Code::Bug, "the contract was not judged"))
 }
 
 /// Files of the host that the agent's command names by absolute path: its program, and the script

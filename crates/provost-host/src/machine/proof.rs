@@ -81,21 +81,46 @@ fn sides(change: &Change) -> impl Iterator<Item = &Node> {
 
 /// What the commit of an accepted run says.
 pub(super) fn commit_message(state: &State, tree: &Oid) -> String {
-    let objective = state.opened.contract.inputs.spec.trim();
-    let subject: String = objective
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(72)
-        .collect();
-    let body = if objective == subject {
-        String::new()
-    } else {
-        format!("{objective}\n\n")
-    };
+    let (subject, body) = subject_and_body(&state.opened.contract.inputs.spec);
+    let gap = if body.is_empty() { "" } else { "\n\n" };
     format!(
-        "{subject}\n\n{body}Provost-Run: {}\nProvost-Contract: {}\nProvost-Tree: {tree}\n",
+        "{subject}\n\n{body}{gap}Provost-Run: {}\nProvost-Contract: {}\nProvost-Tree: {tree}\n",
         state.names.run_id, state.opened.contract_sha256,
     )
+}
+
+/// The longest subject of a commit.
+const SUBJECT: usize = 72;
+
+/// The first line of an objective and the rest; a first line too long for a subject is cut there
+/// and stands whole in the body.
+fn subject_and_body(objective: &str) -> (String, &str) {
+    let objective = objective.trim();
+    let (first, rest) = objective.split_once('\n').unwrap_or((objective, ""));
+    let first = first.trim_end();
+    if first.chars().count() <= SUBJECT {
+        return (first.to_owned(), rest.trim());
+    }
+    let kept: String = first.chars().take(SUBJECT - 1).collect();
+    (format!("{}…", kept.trim_end()), objective)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_says_its_subject_once() {
+        let long = "word ".repeat(20);
+        let cut = format!("{}w…", "word ".repeat(14));
+        let cases = [
+            ("Fix it", "Fix it", ""),
+            ("  Fix it\n", "Fix it", ""),
+            ("Fix it\r\n\n- here\n- there\n", "Fix it", "- here\n- there"),
+            (long.as_str(), cut.as_str(), long.trim()),
+        ];
+        for (objective, subject, body) in cases {
+            assert_eq!(subject_and_body(objective), (subject.to_owned(), body));
+        }
+    }
 }

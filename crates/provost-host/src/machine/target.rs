@@ -8,7 +8,7 @@ use provost_engine::ports::PortError;
 
 use super::{Machine, git, proof, uncaptured};
 use crate::capture::{self, Limits, Mode};
-use crate::git::land::{LandError, checkout_fast_forward};
+use crate::git::land::{Checkout, LandError, checkout_fast_forward};
 use crate::git::{Expected, GitError, Merged};
 use crate::workspace;
 
@@ -76,6 +76,19 @@ impl Target for Machine {
                 .repo
                 .land_ref(branch, to, &Expected::Is(from.clone()))
                 .map_err(|error| refuse(LandError::Git(error))),
+        }
+    }
+
+    fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError> {
+        let checkouts = self.repo.checkouts().map_err(git)?;
+        let used = |checkout: &Checkout| checkout.branch.as_deref() == Some(branch);
+        if checkouts.iter().any(used) {
+            return Ok(());
+        }
+        match self.repo.ref_value(branch).map_err(git)? {
+            Some(at) if at == *commit => self.repo.delete_ref(branch, commit).map_err(git),
+            // Gone already, or somebody went on working there.
+            Some(_) | None => Ok(()),
         }
     }
 }

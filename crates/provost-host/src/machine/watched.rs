@@ -88,7 +88,7 @@ impl Watched<'_> {
                 })
             }
             Err(error) if error.is_exec() => {
-                let note = format!("{error}\n");
+                let note = error.exec_words();
                 fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
                 self.sync()?;
                 Ok(Ended {

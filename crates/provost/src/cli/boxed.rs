@@ -11,11 +11,23 @@ use provost_host::boxes::{self, Command, Control, How, Launcher, Mount, Profile,
 use provost_host::machine::user_toolchain;
 use serde_json::json;
 
+use super::duration::seconds;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::show::tell;
 
-/// Run a command in the box: no network, no home, nothing but the system and what is allowed.
+/// Run any command behind the same walls as an agent: no network, no home, nothing but the
+/// system's programs, your toolchains and what is allowed.
 #[derive(Args)]
+#[command(after_help = "\
+Inside, the root holds the system's programs and the toolchains along your PATH, read-only, and
+what --read and --allow name, at the places they have outside. Nothing else is there: not your
+home, not your environment. The command starts in the last directory that --allow names; without
+one in an empty home that is gone afterwards. Its output is passed on as it comes.
+
+Examples:
+  provost box -- my-agent --version
+  provost box --allow . -- cargo test
+  provost box --read /srv/data --timeout 20m -- du -sh /srv/data")]
 pub(super) struct Boxed {
     /// A directory or file that the command may write, at the same place inside.
     #[arg(long, value_name = "PATH")]
@@ -25,8 +37,8 @@ pub(super) struct Boxed {
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
 
-    /// When the box is ended, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// When the command is ended: 90, 90s, 20m or 2h.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
 
     /// The command.

@@ -15,11 +15,11 @@ use crate::answer::{Answer, Outcome};
 
 #[derive(Subcommand)]
 pub(super) enum Check {
-    /// Whether these paths can be the scope of a contract.
+    /// Say whether these paths can be the scope of a contract.
     Scope(scope::CheckScope),
-    /// Whether what changed in a checkout is inside a scope.
+    /// Say whether what changed in a checkout is inside a scope.
     Diff(diff::CheckDiff),
-    /// Whether a command may be an acceptance command.
+    /// Say whether a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
 }
 

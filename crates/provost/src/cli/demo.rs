@@ -16,11 +16,12 @@ use std::time::Instant;
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::gate::command::quote;
 use provost_host::boxes;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::show::{Reader, quoted};
+use crate::show::Reader;
 use acts::{ACTS, Act, Played};
 use screen::Screen;
 use stage::Stage;
@@ -59,7 +60,7 @@ pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
 }
 
 fn introduction(stage: &Stage) -> [(&'static str, String); 3] {
-    let accept = quoted(stage::ACCEPT);
+    let accept = quote(stage::ACCEPT);
     [
         ("repository", stage.repository().display().to_string()),
         ("objective", stage::OBJECTIVE.to_owned()),

@@ -6,10 +6,17 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 
-/// Say what a code means and what to do.
+/// Every field of a contract, with examples.
+const CONTRACT: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/contract.md"
+));
+
+/// Say what a code means and what to do, or how a contract is written.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// The code; without one, all codes are listed.
+    /// The code, or `contract` for every field of a contract file; without one, all codes.
+    #[arg(value_name = "CODE|contract")]
     code: Option<String>,
 }
 
@@ -17,6 +24,9 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     let Some(name) = &explain.code else {
         return Ok(list());
     };
+    if name == "contract" {
+        return Ok(Answer::data(json!({ "page": CONTRACT }), CONTRACT));
+    }
     let code = Code::parse(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no code `{name}`"))
             .hint("`provost explain` lists all codes")

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::config::{self, Config};
 use crate::input;
 use crate::place::Place;
-use crate::show::{plain, quoted};
+use crate::show::plain;
 use project::Project;
 
 /// The name of the policy.
@@ -51,14 +52,16 @@ pub(super) fn run() -> Outcome {
         )
         .hint("clone it, and call `provost init` in the clone"));
     };
-    let project = project::recognise(&checkout);
+    let project = project::recognise(&checkout, &on_path);
+    let greeting = project::free_name(&checkout);
+    let accept = project.accept(&greeting);
     let mut rows = vec![
         row("runtime root", place.root.clone()),
-        row("cache", place.cache.clone()),
+        row("cache", place.cache()?.to_owned()),
     ];
     place.prepare()?;
-    rows.push(policy(&checkout.join(POLICY), &project)?);
-    let next = next_steps(&place.repo, &checkout, &project);
+    rows.push(policy(&checkout.join(POLICY), &project::policy(&accept))?);
+    let next = next_steps(&place.repo, &greeting, &accept);
     Ok(answer(&checkout, &rows, &project, &next))
 }
 
@@ -73,12 +76,12 @@ fn row(what: &'static str, path: PathBuf) -> Row {
 }
 
 /// Writes the policy if nothing is there under its name.
-fn policy(path: &Path, project: &Project) -> Result<Row, Failure> {
+fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
     let write = OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(path)
-        .and_then(|mut file| file.write_all(project.policy().as_bytes()));
+        .and_then(|mut file| file.write_all(text.as_bytes()));
     let state = match write {
         Ok(()) => State::Made,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => standing(path),
@@ -104,7 +107,7 @@ fn standing(path: &Path) -> State {
 }
 
 /// What a person types next, as whole command lines.
-fn next_steps(repo: &Repository, checkout: &Path, project: &Project) -> Vec<String> {
+fn next_steps(repo: &Repository, greeting: &str, accept: &str) -> Vec<String> {
     let mut steps = Vec::new();
     if is_uncommitted(repo) {
         let all = if repo.resolve("HEAD").is_ok() {
@@ -116,12 +119,10 @@ fn next_steps(repo: &Repository, checkout: &Path, project: &Project) -> Vec<Stri
             "git add {all} && git commit -m 'Add the policy of Provost'"
         ));
     }
-    let greeting = project::free_name(checkout);
     steps.push(format!(
-        "{} run 'Say hello' --allow {greeting} --accept '{}' \
+        "{} run 'Say hello' --allow {greeting} --accept '{accept}' \
          --agent-cmd \"sh -c 'echo Hello from an agent > {greeting}'\"",
         own_name(),
-        project.accept(&greeting)
     ));
     steps
 }
@@ -133,6 +134,12 @@ fn is_uncommitted(repo: &Repository) -> bool {
         .and_then(|commit| repo.commit_tree(&commit));
     let files = tree.and_then(|tree| repo.read_tree(&tree));
     !files.is_ok_and(|files| files.contains_key(&RawPath::new(POLICY.as_bytes())))
+}
+
+/// Whether a program is along PATH.
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// How this program is called here: by its name where PATH leads to it, else by its place.
@@ -148,7 +155,7 @@ fn own_name() -> String {
     if named {
         return "provost".to_owned();
     }
-    quoted(&own.display().to_string())
+    quote(&own.display().to_string())
 }
 
 fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> Answer {

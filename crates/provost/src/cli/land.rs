@@ -12,8 +12,15 @@ use crate::progress::Onlooker;
 use crate::session::Session;
 use crate::show::Reader;
 
-/// Put an accepted result on its branch.
+/// Put an accepted result on the branch it is meant for.
 #[derive(Args)]
+#[command(after_help = "\
+Exactly what was accepted lands, in one commit. A target that moved meanwhile is merged, and the
+diff gate and the acceptance commands judge the merge. A checkout of the target has to be clean.
+The branch provost/RUN goes away once its own commit has landed.
+
+Example:
+  provost land last")]
 pub(super) struct Land {
     /// The run: its id, a part of it, or `last`.
     run: String,
@@ -26,7 +33,7 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     if !history::is_sealed(&place, &run_id) {
         return Err(
             Failure::new(Code::RunUnfinished, format!("{run_id} has not ended"))
-                .hint(format!("provost resume {run_id}")),
+                .hint(history::go_on(&run_id, history::is_driven(&place, &run_id))),
         );
     }
     history::require_whole(&place, &run_id)?;

@@ -3,10 +3,11 @@
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::wording::counted;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history;
+use crate::history::{self, Beside};
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::report;
@@ -16,7 +17,7 @@ use crate::show::Reader;
 /// Bring runs to their end whose driver died.
 #[derive(Args)]
 pub(super) struct Resume {
-    /// The run; without one, every run that was interrupted.
+    /// The run: its id, a part of it, or `last`; without one, every run that was interrupted.
     run: Option<String>,
 }
 
@@ -57,7 +58,7 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     if answers.is_empty() {
         let text = match busy {
             0 => "nothing to resume\n".to_owned(),
-            count => format!("nothing to resume; {count} runs are being driven\n"),
+            count => format!("nothing to resume; {} at work\n", counted(count, "run")),
         };
         return Ok(Answer::data(json!([]), text));
     }
@@ -76,8 +77,9 @@ fn take_over(run_id: &str, reader: Reader) -> Result<Answer, Failure> {
     let place = Place::find()?;
     let bundle = place.run(run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let session = Session::open(place, run_id)?;
     onlooker.line(&format!("resuming {run_id}"));
-    let state = Session::open(place, run_id)?.resume(&mut onlooker);
+    let state = session.resume(&mut onlooker);
     onlooker.clear();
-    Ok(report::run(&state?, &bundle))
+    Ok(report::run(&state?, &bundle, &Beside::default()))
 }

@@ -1,6 +1,7 @@
 //! `provost run`: one contract, from the command line or a file, to its sealed verdict.
 
 mod flags;
+mod notes;
 
 use std::path::PathBuf;
 
@@ -10,11 +11,15 @@ use provost_core::contract::document::Document;
 use provost_core::gate::command;
 use provost_core::run::fact::{Names, Opened};
 use provost_core::{contract, json};
+use provost_engine::ports::PortError;
+use provost_engine::target;
 use provost_host::git::GitError;
 use provost_host::{clock, ids};
 
+use super::duration::seconds;
 use crate::answer::{Failure, Outcome};
 use crate::config::Config;
+use crate::history::Beside;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session::{self, Session};
@@ -23,72 +28,96 @@ use crate::{history, input, report};
 
 /// Let an agent work under contract, and judge what it left.
 #[derive(Args)]
+#[command(
+    override_usage = "provost run [OPTIONS] <OBJECTIVE> --allow <PATH>... --accept <CMD>...
+       provost run [OPTIONS] -f <CONTRACT>",
+    after_help = "Paths are relative to the top of the repository, wherever you are in it.
+The agent starts from the base commit: what is not committed is not there for it.
+
+Examples:
+  provost run 'Fix the greeting' --allow src --accept 'cargo test' --agent-cmd my-agent
+  provost run 'Fix the greeting' --allow src/greet.py --accept 'pytest -q' --agent fast --timeout 5m
+  provost run -f contract.json --agent-cmd my-agent
+
+`provost explain contract` shows how a contract file is written."
+)]
 pub(super) struct Run {
     /// What is to be done.
-    #[arg(required_unless_present = "file")]
+    #[arg(required_unless_present = "file", value_parser = objective)]
     objective: Option<String>,
 
-    /// The contract as a JSON file, instead of flags; `-` reads stdin.
-    #[arg(short, long, value_name = "CONTRACT", conflicts_with_all =
+    /// The contract as a JSON file, instead of an objective and flags; `-` reads stdin.
+    #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "permit_governing", "permit_binary", "permit_symlink"])]
     file: Option<PathBuf>,
 
-    /// A path the agent may write; it covers everything below it.
-    #[arg(long, value_name = "PATH")]
+    /// A path the agent may write, from the top of the repository; it covers everything below
+    /// it. Repeat for more.
+    #[arg(long, value_name = "PATH", help_heading = CONTRACT, required_unless_present = "file")]
     allow: Vec<String>,
 
-    /// A command that must pass on the result.
-    #[arg(long, value_name = "CMD")]
+    /// A command that must pass on the result; it is split into words and never given to a
+    /// shell. Repeat for more.
+    #[arg(long, value_name = "CMD", help_heading = CONTRACT, required_unless_present = "file")]
     accept: Vec<String>,
 
     /// A path the agent may not touch, even inside what is allowed.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = CONTRACT)]
     forbid: Vec<String>,
 
-    /// An agent of `provost.toml`.
-    #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
-    agent: Option<String>,
-
-    /// The agent as a command; it is split like a shell would and runs in the box.
-    #[arg(long, value_name = "CMD")]
-    agent_cmd: Option<String>,
-
-    /// The revision to start from.
-    #[arg(long, value_name = "REV")]
+    /// The revision to start from [default: HEAD].
+    #[arg(long, value_name = "REV", help_heading = CONTRACT)]
     base: Option<String>,
 
-    /// The branch the result is meant for; by default the one that is checked out.
-    #[arg(long, value_name = "BRANCH")]
+    /// The branch the result is meant for [default: the one that is checked out].
+    #[arg(long, value_name = "BRANCH", help_heading = CONTRACT)]
     target: Option<String>,
 
-    /// When the agent, or one acceptance command, is ended: seconds, or with `s`, `m` or `h`.
-    #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
+    /// When the agent, or one acceptance command, is ended: 90, 90s, 20m or 2h.
+    #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
+        value_parser = seconds)]
     timeout: u64,
 
+    /// An agent of `provost.toml` [default: the one called `default`].
+    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
+    agent: Option<String>,
+
+    /// The agent as a command; it is split into words and runs in the box.
+    #[arg(long, value_name = "CMD", help_heading = AGENT)]
+    agent_cmd: Option<String>,
+
     /// A test configuration, build script, lock file or CI file that may change.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_oracle: Vec<String>,
 
     /// An agent instruction or configuration file that may change.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_governing: Vec<String>,
 
     /// A file that may change although it is not text.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_binary: Vec<String>,
 
     /// A symbolic link that may change.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_symlink: Vec<String>,
 }
+
+const CONTRACT: &str = "Contract";
+const AGENT: &str = "Agent";
+const PERMITS: &str = "Permissions (refused otherwise, even inside what is allowed)";
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let document = match &run.file {
         Some(file) => {
             let bytes = input::read(file, json::LARGEST)?;
-            contract::parse(&bytes).map_err(|error| Failure::of(Code::InputInvalid, &error))?
+            contract::parse(&bytes).map_err(|error| {
+                Failure::of(Code::InputInvalid, &error)
+                    .about(file)
+                    .hint("`provost explain contract` shows every field and an example")
+            })?
         }
         None => flags::document(run),
     };
@@ -106,10 +135,14 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
             "note: {run_id} was interrupted; provost resume {run_id}"
         ));
     }
+    for note in notes::notes(run, &place, &opened.base_commit) {
+        onlooker.line(&format!("note: {note}"));
+    }
+    let session = Session::create(place, &names)?;
     onlooker.line(&format!("run {}", names.run_id));
-    let state = Session::create(place, &names)?.run(&names, opened, &mut onlooker);
+    let state = session.run(&names, opened, &mut onlooker);
     onlooker.clear();
-    Ok(report::run(&state?, &bundle))
+    Ok(report::run(&state?, &bundle, &Beside::default()))
 }
 
 /// How the run begins: its contract, with everything it refers to pinned.
@@ -122,11 +155,8 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
     let base_tree = place.repo.commit_tree(&base_commit).map_err(git)?;
     let config = Config::at(&place.repo, &base_tree)?;
     let extra = document.x_provost.as_ref();
-    let target = match extra.and_then(|extra| extra.target.clone()) {
-        Some(name) if name.starts_with("refs/heads/") => Some(name),
-        Some(name) => Some(format!("refs/heads/{name}")),
-        None => place.repo.head_branch().map_err(git)?,
-    };
+    let named = extra.and_then(|extra| extra.target.as_deref());
+    let target = target(place, named)?;
     Ok(Opened {
         contract_sha256: contract::digest(&document),
         contract: document,
@@ -134,7 +164,7 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         base_commit,
         base_tree,
         object_format: place.repo.format(),
-        target,
+        target: Some(target),
         agent: agent(run, &config)?,
         agent_typed: run.agent_cmd.is_some(),
         protect: config.protect,
@@ -142,6 +172,19 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// The branch that the result is meant for.
+fn target(place: &Place, named: Option<&str>) -> Result<String, Failure> {
+    let checked_out = place.repo.head_branch();
+    let checked_out = checked_out.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let exists = |branch: &str| match place.repo.ref_value(branch) {
+        Ok(found) => Ok(found.is_some()),
+        // What cannot be the name of a branch is none.
+        Err(GitError::RefRefused { .. }) => Ok(false),
+        Err(error) => Err(PortError::of(Code::GitFailed, error)),
+    };
+    target::choose(named, checked_out, exists).map_err(session::port)
 }
 
 /// The command of the agent.
@@ -166,23 +209,10 @@ fn agent(run: &Run, config: &Config) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// Reads a time as a person writes it.
-fn seconds(text: &str) -> Result<u64, String> {
-    let (number, factor) = match text.char_indices().last() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3600),
-        _ => (text, 1),
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "write 90, 90s, 20m or 2h".to_owned())?;
-    let seconds = number
-        .checked_mul(factor)
-        .ok_or_else(|| "is too long".to_owned())?;
-    if seconds == 0 {
-        Err("must be at least one second".to_owned())
-    } else {
-        Ok(seconds)
+/// Refuses an objective that says nothing.
+fn objective(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("say what is to be done".to_owned());
     }
+    Ok(text.to_owned())
 }

@@ -1,17 +1,12 @@
-//! `provost runs`, `show`, `log`, `diff` and `status`: what happened and what goes on.
-
-use std::io::{self, Write as _};
-use std::thread;
-use std::time::Duration;
+//! `provost runs`, `show`, `diff` and `status`: what happened and what goes on.
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::record::Record;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::place::Place;
-use crate::show::{Reader, plain};
+use crate::show::{headline, plain};
 use crate::{history, report};
 
 /// Names a run.
@@ -19,17 +14,7 @@ use crate::{history, report};
 pub(super) struct Which {
     /// The run: its id, a part of it, or `last`.
     #[arg(default_value = "last")]
-    run: String,
-}
-
-#[derive(Args)]
-pub(super) struct Log {
-    #[command(flatten)]
-    which: Which,
-
-    /// Go on until the run ends.
-    #[arg(long)]
-    follow: bool,
+    pub(super) run: String,
 }
 
 /// Lists all runs.
@@ -39,12 +24,7 @@ pub(super) fn list() -> Outcome {
     let mut text = String::new();
     for run_id in place.runs()? {
         let row = row(&place, &run_id);
-        text += &format!(
-            "{run_id}  {:11}  {:18}  {}\n",
-            row["status"].as_str().unwrap_or_default(),
-            row["code"].as_str().unwrap_or_default(),
-            plain(row["objective"].as_str().unwrap_or_default()),
-        );
+        text += &line(&row);
         rows.push(row);
     }
     if rows.is_empty() {
@@ -66,8 +46,23 @@ fn row(place: &Place, run_id: &str) -> Value {
             "code": state.finished.as_ref().map(|verdict| verdict.code),
             "objective": state.opened.contract.inputs.spec,
             "began": state.began,
+            "landed": history::landed(place, run_id),
         }),
     }
+}
+
+/// A run in one line: the most telling word about it, and what it was asked to do.
+fn line(row: &Value) -> String {
+    let text = |key: &str| row[key].as_str().unwrap_or_default();
+    let word = match text("status") {
+        "FAILURE" => text("code"),
+        "SUCCESS" if row["landed"].is_object() => "LANDED",
+        "SUCCESS" => "ACCEPTED",
+        other => other,
+    };
+    let start = format!("{}  {word:18}  ", text("run_id"));
+    let objective = headline(text("objective"), start.chars().count());
+    format!("{start}{objective}\n")
 }
 
 /// Where a run stands, with those told apart that nobody drives any more.
@@ -88,7 +83,8 @@ pub(super) fn show(which: &Which) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
-    let mut answer = report::run(&state, &place.run(&run_id));
+    let beside = history::beside(&place, &run_id);
+    let mut answer = report::run(&state, &place.run(&run_id), &beside);
     answer.exit = provost_core::exit::Exit::Yes;
     Ok(answer)
 }
@@ -124,14 +120,6 @@ pub(super) fn status() -> Outcome {
             open.push(row(&place, &run_id));
         }
     }
-    let line = |row: &Value| {
-        format!(
-            "{}  {}  {}\n",
-            row["run_id"].as_str().unwrap_or_default(),
-            row["status"].as_str().unwrap_or_default(),
-            plain(row["objective"].as_str().unwrap_or_default()),
-        )
-    };
     let mut text: String = open.iter().map(line).collect();
     if open.is_empty() {
         text += "nothing is going on\n";
@@ -139,67 +127,4 @@ pub(super) fn status() -> Outcome {
         text += "next: provost resume\n";
     }
     Ok(Answer::data(json!({ "open": open }), text))
-}
-
-/// Prints the records of one run.
-pub(super) fn log(log: &Log, reader: Reader) -> Outcome {
-    let place = Place::find()?;
-    let run_id = place.find_run(&log.which.run)?;
-    let mut shown = 0;
-    loop {
-        let sealed = history::is_sealed(&place, &run_id);
-        let records = history::records(&place, &run_id)?;
-        let mut out = io::stdout().lock();
-        for record in &records[shown.min(records.len())..] {
-            if writeln!(out, "{}", line(record, reader)).is_err() {
-                return Ok(Answer::data(Value::Null, ""));
-            }
-        }
-        shown = records.len();
-        let ended = sealed || !log.follow;
-        if ended {
-            return Ok(Answer::silent());
-        }
-        drop(out);
-        thread::sleep(Duration::from_millis(200));
-    }
-}
-
-fn line(record: &Record, reader: Reader) -> String {
-    if reader == Reader::Program {
-        return record.line();
-    }
-    let event = &record.event;
-    let payload = &event.payload;
-    let about = match event.event_type.as_str() {
-        "STEP_STARTED" => payload.get("step").cloned(),
-        "GATE_PASSED" | "gate_failed" | "policy_violation" => {
-            let reason = payload
-                .get("verdict")
-                .and_then(|verdict| verdict.get("reason"));
-            let gate = payload
-                .get("gate")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            Some(json!(format!(
-                "{gate}: {}",
-                reason.and_then(Value::as_str).unwrap_or_default()
-            )))
-        }
-        "RUN_FINISHED" | "STEP_FAILED" => payload
-            .get("verdict")
-            .and_then(|verdict| verdict.get("reason"))
-            .cloned(),
-        "AGENT_ENDED" => payload.get("ending").cloned(),
-        _ => None,
-    };
-    let about = match about {
-        Some(Value::String(text)) => text,
-        Some(other) => other.to_string(),
-        None => String::new(),
-    };
-    plain(&format!(
-        "{:>3}  {}  {:20}  {about}",
-        record.seq, event.ts, event.event_type
-    ))
 }

@@ -2,13 +2,16 @@
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
+use provost_core::object::Oid;
 use provost_core::path::RepoPath;
 use provost_host::{clock, owner};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::history;
 use crate::place::Place;
 use crate::session::store;
+use crate::show::headline;
 
 #[derive(Subcommand)]
 pub(super) enum Salvage {
@@ -19,8 +22,10 @@ pub(super) enum Salvage {
 }
 
 #[derive(Args)]
+#[command(after_help = "Example:
+  provost salvage restore last")]
 pub(super) struct Restore {
-    /// The run whose work it is.
+    /// The run whose work it is: its id, a part of it, or `last`; or the name of a ref.
     run: String,
 }
 
@@ -30,7 +35,23 @@ pub(super) enum Lease {
     List,
 }
 
-const KEPT: &[&str] = &["refs/provost/salvage/", "refs/provost/runs/"];
+/// What the last attempt of a run left.
+const CAPTURED: &str = "refs/provost/runs/";
+
+const KEPT: &[&str] = &["refs/provost/salvage/", CAPTURED];
+
+/// Work that a ref of ours keeps.
+struct Kept {
+    name: String,
+    commit: Oid,
+}
+
+impl Kept {
+    /// The run whose work it is: the name is `refs/provost/KIND/RUN/ATTEMPT`.
+    fn run_id(&self) -> &str {
+        self.name.split('/').nth(3).unwrap_or_default()
+    }
+}
 
 pub(super) fn run(salvage: &Salvage) -> Outcome {
     let place = Place::find()?;
@@ -40,42 +61,84 @@ pub(super) fn run(salvage: &Salvage) -> Outcome {
     }
 }
 
-fn kept(place: &Place) -> Result<Vec<(String, provost_core::object::Oid)>, Failure> {
+fn kept(place: &Place) -> Result<Vec<Kept>, Failure> {
     let mut kept = Vec::new();
     for prefix in KEPT {
         let refs = place
             .repo
             .refs(prefix)
             .map_err(|e| Failure::of(Code::GitFailed, &e))?;
-        kept.extend(refs);
+        let of = |(name, commit)| Kept { name, commit };
+        kept.extend(refs.into_iter().map(of));
     }
     Ok(kept)
 }
 
 fn list(place: &Place) -> Outcome {
-    let kept = kept(place)?;
     let mut text = String::new();
-    for (name, oid) in &kept {
-        text += &format!("{}  {name}\n", oid.short());
+    let mut rows = Vec::new();
+    for kept in kept(place)? {
+        let run_id = kept.run_id();
+        // Of a run that cannot be read all is shown: better too much than work unseen.
+        let state = history::state(place, run_id).ok();
+        if is_empty(place, &kept) || has_landed(place, &kept) {
+            continue;
+        }
+        let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
+            Some(verdict) if verdict.allow => "ACCEPTED",
+            Some(verdict) => verdict.code.name(),
+            None => "UNFINISHED",
+        };
+        let objective = state
+            .as_ref()
+            .map(|state| state.opened.contract.inputs.spec.as_str());
+        let start = format!("{}  {}  {word:18}  ", kept.commit.short(), kept.name);
+        let column = start.chars().count();
+        text += &format!(
+            "{start}{}\n",
+            headline(objective.unwrap_or_default(), column)
+        );
+        rows.push(
+            json!({ "ref": kept.name, "commit": kept.commit, "run_id": run_id,
+            "objective": objective }),
+        );
     }
-    let row = |(name, oid): &(String, _)| json!({ "ref": name, "commit": oid });
-    let rows: Vec<Value> = kept.iter().map(row).collect();
-    Ok(Answer::data(
-        json!(rows),
-        if text.is_empty() {
-            "nothing is kept\n".into()
-        } else {
-            text
-        },
-    ))
+    if rows.is_empty() {
+        text += "nothing is kept\n";
+    } else {
+        text += "next: provost salvage restore RUN\n";
+    }
+    Ok(Answer::data(Value::Array(rows), text))
+}
+
+/// Whether the work is on its branch; what an earlier attempt left when it was lost is not.
+fn has_landed(place: &Place, kept: &Kept) -> bool {
+    kept.name.starts_with(CAPTURED) && history::landed(place, kept.run_id()).is_some()
+}
+
+/// Whether the commit changes nothing: the work is all in the base it was put on.
+fn is_empty(place: &Place, kept: &Kept) -> bool {
+    let tree = |rev: &str| {
+        let commit = place.repo.resolve(rev)?;
+        place.repo.commit_tree(&commit)
+    };
+    let parent = format!("{}^", kept.commit);
+    // What cannot be compared is taken for work.
+    match (place.repo.commit_tree(&kept.commit), tree(&parent)) {
+        (Ok(own), Ok(base)) => own == base,
+        _ => false,
+    }
 }
 
 fn put_back(place: &Place, run: &str) -> Outcome {
+    // The work of a run outlives the directory of its bundle.
+    let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
     let kept = kept(place)?;
-    let found = kept.iter().rfind(|(name, _)| name.contains(run));
-    let Some((name, commit)) = found else {
+    let of_run = |kept: &&Kept| kept.name.contains(&run_id) && !is_empty(place, kept);
+    let found = kept.iter().rfind(of_run);
+    let Some(Kept { name, commit }) = found else {
         return Err(
-            Failure::new(Code::NotFound, format!("nothing is kept of `{run}`"))
+            Failure::new(Code::NotFound, format!("nothing is kept of `{run_id}`"))
                 .hint("`provost salvage list` shows what there is"),
         );
     };

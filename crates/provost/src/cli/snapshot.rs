@@ -5,12 +5,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::wording::counted;
 use provost_host::snapshot::{Snapshot, SnapshotError};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 
 #[derive(Args)]
+#[command(
+    after_help = "Example, around the work of an agent in a checkout of its own:
+  provost snapshot --control ../work --out before.json
+  provost check diff --worktree ../work --before before.json --base main --allow src"
+)]
 pub(super) struct TakeSnapshot {
     /// The checkout whose git directory is recorded.
     #[arg(long, value_name = "DIR")]
@@ -36,6 +42,10 @@ pub(super) fn run(take: &TakeSnapshot) -> Outcome {
     })?;
     let (files, refs) = (snapshot.files.len(), snapshot.refs.all.len());
     let json = json!({ "out": take.out.display().to_string(), "files": files, "refs": refs });
-    let words = format!("recorded {files} control files and {refs} refs");
+    let words = format!(
+        "recorded {} and {}",
+        counted(files, "control file"),
+        counted(refs, "ref")
+    );
     Ok(Answer::data(json, words))
 }

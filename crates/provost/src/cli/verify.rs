@@ -21,8 +21,8 @@ const MOST_SHOWN: usize = 50;
 /// Whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run.
-    #[arg(value_name = "DIR|RUN")]
+    /// The directory of a bundle, or a run: its id, a part of it, or `last`.
+    #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
     /// The one key that may have signed it: the public key, or a file that holds it.

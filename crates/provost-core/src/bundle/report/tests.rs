@@ -235,7 +235,7 @@ const WRONG: &str = r#"
     0 | /run_id | "short" | `run_id`: has fewer than 8
     0 | /trace_id | "é" | `trace_id`: has fewer than 8
     0 | /user_request | "" | `user_request`: is empty
-    0 | /status | "success" | `status`: unknown variant
+    0 | /status | "success" | `status`: must be one of
     0 | /created_at | "2026-01-01" | `created_at`:
     0 | /policy_pack | "LOW" | `policy_pack`:
     0 | /model/temperature | 2.1 | `model.temperature`: is not between 0 and 2

@@ -8,6 +8,7 @@ use crate::bundle::statement::{LandingStatement, LedgerHead, RunStatement};
 use crate::json;
 use crate::object::Oid;
 use crate::record::{self, ChainError, Head, Record};
+use crate::wording::counted;
 
 /// How far the run came.
 pub(super) fn state(bundle: &Bundle<'_>) -> State {
@@ -122,9 +123,9 @@ fn compare(records: &[Record], known: &LedgerHead, who: &str) -> Vec<Finding> {
             vec![Finding::altered(place, format!("is not the record {who}"))]
         }
         None => {
-            let count = records.len();
+            let count = counted(records.len(), "record");
             let problem = format!(
-                "its tail is missing: it has {count} records, {who} record {}",
+                "its tail is missing: it has {count}, {who} record {}",
                 known.seq
             );
             vec![Finding::incomplete(LEDGER, problem)]

@@ -68,6 +68,12 @@ pub fn quote(word: &str) -> String {
     }
 }
 
+/// `argv` as one line that [`split`] reads back as these words.
+pub fn line(argv: &[String]) -> String {
+    let words: Vec<String> = argv.iter().map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
 /// What a text holds: the commands a shell would see in it, and everything that is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Scan {

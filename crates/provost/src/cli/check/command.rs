@@ -6,14 +6,22 @@ use provost_core::gate::command::{self, CommandPolicy, Trust};
 
 use crate::answer::{Failure, Outcome};
 
+/// Say whether a command may be an acceptance command of a contract in a file.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  provost check command -- 'pytest -q tests'
+  provost check command -- pytest -q tests")]
 pub(in crate::cli) struct CheckCommand {
-    /// The command, as one text.
-    #[arg(value_name = "CMD")]
-    command: String,
+    /// The command: one text as a contract holds it, or its words.
+    #[arg(value_name = "CMD", required = true)]
+    command: Vec<String>,
 }
 
 pub(super) fn run(check: &CheckCommand) -> Outcome {
     let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
-    Ok(command::judge(&check.command, &policy, Trust::FromFile).into())
+    let text = match check.command.as_slice() {
+        [text] => text.clone(),
+        words => command::line(words),
+    };
+    Ok(command::judge(&text, &policy, Trust::FromFile).into())
 }

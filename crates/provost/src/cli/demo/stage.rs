@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
+use provost_core::gate::command::quote;
 use provost_host::boxes::SYSTEM_PATH;
 use provost_host::git::Git;
 use provost_host::ids;
@@ -26,7 +27,7 @@ use serde_json::Value;
 
 use super::canary::{self, Listener, Picture};
 use crate::answer::Failure;
-use crate::show::{quoted, tell};
+use crate::show::tell;
 
 /// The longest one call may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -183,9 +184,9 @@ impl Stage {
         timeout: &str,
     ) -> Result<Value, Trouble> {
         let script = self.agent(agent).display().to_string();
-        let mut command = format!("sh {}", quoted(&script));
+        let mut command = format!("sh {}", quote(&script));
         for argument in arguments {
-            command += &format!(" {}", quoted(argument));
+            command += &format!(" {}", quote(argument));
         }
         self.provost(&[
             "run",

@@ -62,7 +62,10 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
             let at = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
             rows.push(Row::ok("repository", at.display().to_string()));
             rows.push(directory("runtime root", &place.root, fix));
-            rows.push(directory("cache", &place.cache, fix));
+            match place.cache() {
+                Ok(cache) => rows.push(directory("cache", cache, fix)),
+                Err(failure) => rows.push(Row::missing("cache", failure.reason)),
+            }
         }
         Err(failure) => {
             // Not a lack of the machine: the command works anywhere.
@@ -70,7 +73,7 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
             rows.push(Row::ok("repository", found));
             match place::cache_root() {
                 Ok(cache) => rows.push(directory("cache", &cache, fix)),
-                Err(failure) => rows.push(Row::missing("cache", failure.reason)),
+                Err(error) => rows.push(Row::missing("cache", error.to_string())),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Knows a project by the files at its root, and how such a project is usually tested.
 
+use std::fs;
 use std::path::Path;
 
 /// How a project is tested.
@@ -9,8 +10,10 @@ pub(super) struct Project {
     pub(super) kind: &'static str,
     /// The file it was known by.
     pub(super) file: Option<&'static str>,
-    /// The command that usually tests it.
+    /// The command that usually tests it, if that can be called here.
     pub(super) accept: Option<&'static str>,
+    /// Why there is no such command.
+    lack: Option<&'static str>,
 }
 
 /// The files that tell, in the order in which they are believed: a project that has a build of its
@@ -20,27 +23,126 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("go.mod", "go", "go test ./..."),
     ("pom.xml", "maven", "mvn test"),
     ("package.json", "node", "npm test"),
-    ("pytest.ini", "python", "pytest"),
-    ("pyproject.toml", "python", "pytest"),
-    ("setup.cfg", "python", "pytest"),
+    ("pytest.ini", "python", PYTEST),
+    ("pyproject.toml", "python", PYTEST),
+    ("setup.cfg", "python", PYTEST),
+    ("setup.py", "python", PYTEST),
+    ("requirements.txt", "python", PYTEST),
+    ("tests", "python", UNITTEST_DIRECTORY),
     ("Makefile", "make", "make test"),
 ];
 
-/// Finds out what kind of project lies in `root`.
-pub(super) fn recognise(root: &Path) -> Project {
-    let known = KNOWN.iter().find(|(file, _, _)| root.join(file).is_file());
-    match known {
-        Some((file, kind, accept)) => Project {
-            kind,
-            file: Some(file),
-            accept: Some(accept),
-        },
-        None => Project {
+const PYTEST: &str = "pytest";
+const UNITTEST: &str = "python3 -m unittest";
+/// For tests that are no package: those are not found from the top.
+const UNITTEST_DIRECTORY: &str = "python3 -m unittest discover -s tests";
+
+/// The most that is read of a file that may tell how a project is tested.
+const LARGEST: u64 = 256 * 1024;
+
+/// Finds out what kind of project lies in `root`, and by which command it is tested where the
+/// programs are that `is_there` knows.
+pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project {
+    let known = KNOWN.iter().find(|(file, _, _)| tells(root, file));
+    let Some((file, kind, usual)) = known else {
+        return Project {
             kind: "unknown",
             file: None,
             accept: None,
-        },
+            lack: None,
+        };
+    };
+    let found = command(root, file, usual).and_then(|accept| {
+        let program = accept.split(' ').next().unwrap_or_default();
+        if is_there(program) {
+            Ok(accept)
+        } else {
+            Err("the program that usually tests it is not along your PATH")
+        }
+    });
+    Project {
+        kind,
+        file: Some(file),
+        accept: found.ok(),
+        lack: found.err(),
     }
+}
+
+/// Whether `file` makes `root` a project of its kind.
+fn tells(root: &Path, file: &str) -> bool {
+    match file {
+        "tests" => has_tests(&root.join("tests")),
+        file => root.join(file).is_file(),
+    }
+}
+
+/// The command that tests a project known by `file`, if the project has it.
+fn command(root: &Path, file: &str, usual: &'static str) -> Result<&'static str, &'static str> {
+    let text = || read(&root.join(file));
+    match file {
+        "package.json" if !has_test_script(&text()) => Err("its package.json has no script `test`"),
+        "Makefile" if !text().lines().any(|line| line.starts_with("test:")) => {
+            Err("its Makefile has no target `test`")
+        }
+        "pytest.ini" => Ok(usual),
+        _ if matches!(usual, PYTEST | UNITTEST_DIRECTORY) => python(root),
+        _ => Ok(usual),
+    }
+}
+
+/// pytest where the project speaks of it, else what every Python has.
+fn python(root: &Path) -> Result<&'static str, &'static str> {
+    let files = [
+        "pyproject.toml",
+        "setup.cfg",
+        "setup.py",
+        "tox.ini",
+        "requirements.txt",
+        "requirements-dev.txt",
+        "dev-requirements.txt",
+        "requirements-test.txt",
+    ];
+    let mentions = |file: &&str| read(&root.join(file)).contains("pytest");
+    if files.iter().any(mentions) || root.join("conftest.py").is_file() {
+        return Ok(PYTEST);
+    }
+    let tests = root.join("tests");
+    if has_tests(&tests) && !tests.join("__init__.py").is_file() {
+        return Ok(UNITTEST_DIRECTORY);
+    }
+    if has_tests(&tests) || has_tests(root) {
+        return Ok(UNITTEST);
+    }
+    Err("no tests of it were found")
+}
+
+/// Whether `directory` holds a file that Python's own test runner takes for tests.
+fn has_tests(directory: &Path) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.take(10_000).any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_python = Path::new(name.as_ref())
+            .extension()
+            .is_some_and(|end| end == "py");
+        name.starts_with("test_") && is_python
+    })
+}
+
+fn has_test_script(text: &str) -> bool {
+    let parsed: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    parsed["scripts"]["test"].is_string()
+}
+
+/// The text at `path`; what is no small text file tells nothing.
+fn read(path: &Path) -> String {
+    let small = path
+        .metadata()
+        .is_ok_and(|facts| facts.is_file() && facts.len() <= LARGEST);
+    if !small {
+        return String::new();
+    }
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// The name of a file that a first agent may make in `root`.
@@ -68,15 +170,22 @@ impl Project {
             (Some(file), Some(accept)) => {
                 format!("{} ({file}), usually tested by `{accept}`", self.kind)
             }
+            (Some(file), None) => {
+                let lack = self.lack.unwrap_or_default();
+                format!(
+                    "{} ({file}), but {lack}; name its test with --accept",
+                    self.kind
+                )
+            }
             _ => "of no kind known here; name its test with --accept".to_owned(),
         }
     }
+}
 
-    /// The policy a repository begins with; everything in it is a default.
-    pub(super) fn policy(&self) -> String {
-        let accept = self.accept.unwrap_or("./run-tests");
-        format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}")
-    }
+/// The policy a repository begins with; everything in it is a default, and its example is the
+/// command that the first run uses.
+pub(super) fn policy(accept: &str) -> String {
+    format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}")
 }
 
 const HEAD: &str = r#"# The policy of Provost for this repository.
@@ -110,26 +219,14 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn every_kind() -> Vec<Project> {
-        let of = |(file, kind, accept): &(&'static str, &'static str, &'static str)| Project {
-            kind,
-            file: Some(file),
-            accept: Some(accept),
-        };
-        let unknown = Project {
-            kind: "unknown",
-            file: None,
-            accept: None,
-        };
-        KNOWN.iter().map(of).chain([unknown]).collect()
-    }
+    const COMMANDS: &[&str] = &["cargo test", "test -e HELLO.md", UNITTEST_DIRECTORY];
 
     #[test]
     fn the_first_policy_adds_nothing() {
-        for project in every_kind() {
-            let config = Config::parse(project.policy().as_bytes()).unwrap();
-            assert!(config.commands.is_empty(), "{}", project.kind);
-            assert!(config.agents.is_empty(), "{}", project.kind);
+        for accept in COMMANDS {
+            let config = Config::parse(policy(accept).as_bytes()).unwrap();
+            assert!(config.commands.is_empty(), "{accept}");
+            assert!(config.agents.is_empty(), "{accept}");
             assert!(config.protect.oracle.entries().is_empty());
             assert!(config.protect.governing.entries().is_empty());
         }
@@ -137,10 +234,10 @@ mod tests {
 
     #[test]
     fn every_example_in_the_first_policy_can_be_taken_over() {
-        for project in every_kind() {
+        for accept in COMMANDS {
             let is_example = |line: &str| line.starts_with("# [") || line.contains(" = ");
             let mut text = String::new();
-            let policy = project.policy();
+            let policy = policy(accept);
             for line in policy.lines() {
                 match line.strip_prefix("# ") {
                     Some(example) if is_example(line) => text += &format!("{example}\n"),
@@ -156,24 +253,85 @@ mod tests {
         }
     }
 
+    /// What is found out about a project of these files, where every program is but `missing`.
+    fn recognised(files: &[(&str, &str)], missing: &str) -> Project {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        recognise(root.path(), &|program| program != missing)
+    }
+
+    /// Files with their text, the kind of project they make, and what tests it.
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
+
     #[test]
-    fn a_project_is_known_by_the_files_at_its_root() {
-        let cases: [(&[&str], &str, Option<&str>); 7] = [
-            (&["Cargo.toml", "Makefile"], "rust", Some("cargo test")),
-            (&["package.json"], "node", Some("npm test")),
-            (&["setup.cfg"], "python", Some("pytest")),
-            (&["go.mod"], "go", Some("go test ./...")),
-            (&["pom.xml"], "maven", Some("mvn test")),
-            (&["Makefile"], "make", Some("make test")),
-            (&["README"], "unknown", None),
+    fn a_project_is_known_by_its_files_and_tested_as_it_says() {
+        let script = r#"{"scripts": {"test": "node --test"}}"#;
+        let cases: &[Case<'_>] = &[
+            (
+                &[("Cargo.toml", ""), ("Makefile", "test:\n")],
+                "rust",
+                Some("cargo test"),
+            ),
+            (&[("package.json", script)], "node", Some("npm test")),
+            (&[("package.json", "{}")], "node", None),
+            (&[("go.mod", "")], "go", Some("go test ./...")),
+            (&[("pom.xml", "")], "maven", Some("mvn test")),
+            (
+                &[("Makefile", "all:\ntest: all\n")],
+                "make",
+                Some("make test"),
+            ),
+            (&[("Makefile", "all:\n")], "make", None),
+            (&[("README", "")], "unknown", None),
+            (&[("pytest.ini", "")], "python", Some(PYTEST)),
+            (&[("setup.cfg", "[tool:pytest]")], "python", Some(PYTEST)),
+            (
+                &[
+                    ("pyproject.toml", ""),
+                    ("requirements-dev.txt", "pytest>=8"),
+                ],
+                "python",
+                Some(PYTEST),
+            ),
+            (&[("pyproject.toml", "")], "python", None),
+            (
+                &[
+                    ("pyproject.toml", ""),
+                    ("tests/test_a.py", ""),
+                    ("tests/__init__.py", ""),
+                ],
+                "python",
+                Some(UNITTEST),
+            ),
+            (
+                &[("tests/test_a.py", "")],
+                "python",
+                Some(UNITTEST_DIRECTORY),
+            ),
+            (&[("tests/test_a.rb", "")], "unknown", None),
         ];
         for (files, kind, accept) in cases {
-            let root = tempfile::tempdir().unwrap();
-            for file in files {
-                std::fs::write(root.path().join(file), "").unwrap();
-            }
-            let project = recognise(root.path());
-            assert_eq!((project.kind, project.accept), (kind, accept), "{files:?}");
+            let project = recognised(files, "");
+            assert_eq!(
+                (project.kind, project.accept),
+                (*kind, *accept),
+                "{files:?}"
+            );
         }
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_not_suggested() {
+        let project = recognised(&[("pytest.ini", "")], "pytest");
+        assert_eq!(project.accept, None);
+        assert_eq!(project.accept("HELLO.md"), "test -e HELLO.md");
+        insta::assert_snapshot!(
+            project.words(),
+            @"python (pytest.ini), but the program that usually tests it is not along your PATH; name its test with --accept"
+        );
     }
 }

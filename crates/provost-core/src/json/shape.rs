@@ -1,0 +1,164 @@
+//! Says in words of the format, not of the program, why a value does not fit its place.
+//!
+//! The reader of values reports in its own words: names of types, and `.` for the whole document.
+//! Here they become what a person who wrote the document calls things. Words that are not known
+//! here are passed on as they are, so nothing is lost.
+
+/// How much of a value that does not fit is shown.
+const MOST: usize = 60;
+
+/// The path to what does not fit; the document itself has none.
+pub(super) fn path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let text = error.path().to_string();
+    if text == "." {
+        return String::new();
+    }
+    if !error.inner().to_string().starts_with(UNKNOWN) {
+        return text;
+    }
+    // A field that does not exist has no place; what it stands in has.
+    let parent = text.rsplit_once('.').map(|(parent, _)| parent);
+    parent.unwrap_or_default().to_owned()
+}
+
+const UNKNOWN: &str = "unknown field ";
+
+/// The place, as a person reads it; no path is the whole document.
+pub(super) fn place(field: &str) -> String {
+    match field {
+        "" => "the document".to_owned(),
+        field => format!("`{field}`"),
+    }
+}
+
+/// What is wrong, as a person reads it.
+pub(super) fn words(message: &str) -> String {
+    let Some((found, wanted)) = split(message) else {
+        return message.to_owned();
+    };
+    for kind in ["invalid type: ", "invalid value: "] {
+        if let Some(found) = found.strip_prefix(kind) {
+            return format!("must be {}, not {}", wanted_kind(wanted), found_kind(found));
+        }
+    }
+    if let Some(length) = found.strip_prefix("invalid length ") {
+        let kind = wanted_kind(wanted);
+        return match kind.as_str() {
+            "an object" => format!("must be {kind}, not a list"),
+            _ => format!("must be {kind}, not {length} values"),
+        };
+    }
+    if let Some(value) = found.strip_prefix("unknown variant ") {
+        return format!("must be {wanted}, not {}", cut(value));
+    }
+    if found.starts_with(UNKNOWN) {
+        let names = wanted.strip_prefix("one of ").unwrap_or(wanted);
+        return format!("{}; the fields here are {names}", cut(found));
+    }
+    message.to_owned()
+}
+
+/// What was found and what was expected; a value may hold the dividing words itself.
+fn split(message: &str) -> Option<(&str, &str)> {
+    message.rsplit_once(", expected ")
+}
+
+fn wanted_kind(wanted: &str) -> String {
+    let first = wanted.split(' ').next().unwrap_or_default();
+    let words = match wanted {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "a string" | "string or map" => "a text",
+        "a boolean" => "`true` or `false`",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "unit" => "`null`",
+        _ => match first {
+            "struct" | "internally" | "adjacently" => "an object",
+            "enum" | "variant" | "identifier" => "a text",
+            "tuple" => "a list",
+            _ => wanted,
+        },
+    };
+    words.to_owned()
+}
+
+fn found_kind(found: &str) -> String {
+    let word = |kind: &str| found.strip_prefix(kind).map(str::trim);
+    if found == "map" {
+        "an object".to_owned()
+    } else if found == "sequence" {
+        "a list".to_owned()
+    } else if let Some(text) = word("string ") {
+        format!("the text {}", cut(text))
+    } else if let Some(number) = word("integer ").or_else(|| word("floating point ")) {
+        format!("the number {number}")
+    } else if let Some(value) = word("boolean ") {
+        value.to_owned()
+    } else {
+        cut(found)
+    }
+}
+
+/// `text`, no longer than a line can show.
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MOST {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(MOST).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_speaks_of_the_document() {
+        let cases = [
+            (
+                "invalid type: string \"x\", expected u8",
+                "must be a whole number, 0 or more, not the text \"x\"",
+            ),
+            (
+                "invalid type: null, expected struct AcceptanceTest",
+                "must be an object, not null",
+            ),
+            (
+                "invalid type: string \"a, expected u8\", expected a sequence",
+                "must be a list, not the text \"a, expected u8\"",
+            ),
+            (
+                "invalid type: sequence, expected internally tagged enum Mount",
+                "must be an object, not a list",
+            ),
+            (
+                "unknown variant `x`, expected `a` or `b`",
+                "must be `a` or `b`, not `x`",
+            ),
+            (
+                "unknown field `x`, expected one of `a`, `b`",
+                "unknown field `x`; the fields here are `a`, `b`",
+            ),
+            (
+                "invalid length 3, expected tuple struct Pair with 2 elements",
+                "must be a list, not 3 values",
+            ),
+            (
+                "invalid length 0, expected struct Document with 23 elements",
+                "must be an object, not a list",
+            ),
+            ("missing field `a`", "missing field `a`"),
+            ("leaves the repository", "leaves the repository"),
+        ];
+        for (message, want) in cases {
+            assert_eq!(words(message), want);
+        }
+        let long = format!(
+            "invalid type: string \"{}\", expected a map",
+            "x".repeat(999)
+        );
+        assert!(words(&long).len() < 120);
+    }
+}

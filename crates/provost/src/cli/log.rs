@@ -1,0 +1,134 @@
+//! `provost log`: the records of one run, as they are or as they come.
+
+use std::io::{self, Write as _};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use provost_core::gate::command;
+use provost_core::record::Record;
+use provost_core::run::fact::{Ending, Fact, Judgement, Side, TestRun};
+use provost_core::run::judge::render_ending;
+use provost_core::wording::counted;
+
+use super::runs::Which;
+use crate::answer::{Answer, Outcome};
+use crate::history;
+use crate::place::Place;
+use crate::report::short;
+use crate::show::{Reader, plain};
+
+/// Print the records of one run.
+#[derive(Args)]
+pub(super) struct Log {
+    #[command(flatten)]
+    which: Which,
+
+    /// Go on with every new record until the run ends.
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Prints the records of one run.
+pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&log.which.run)?;
+    let mut shown = 0;
+    loop {
+        let sealed = history::is_sealed(&place, &run_id);
+        let records = history::records(&place, &run_id)?;
+        let mut out = io::stdout().lock();
+        for record in &records[shown.min(records.len())..] {
+            if writeln!(out, "{}", line(record, reader)).is_err() {
+                return Ok(Answer::silent());
+            }
+        }
+        shown = records.len();
+        let ended = sealed || !log.follow;
+        if ended {
+            return Ok(Answer::silent());
+        }
+        drop(out);
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn line(record: &Record, reader: Reader) -> String {
+    if reader == Reader::Program {
+        return record.line();
+    }
+    let event = &record.event;
+    let about = match Fact::of(event, record.seq) {
+        Ok(fact) => about(&fact),
+        Err(error) => error.to_string(),
+    };
+    // Some names of the format are lower case; a person reads a column of one kind.
+    let name = event.event_type.to_uppercase();
+    let text = format!("{:>3}  {}  {name:19}  {about}", record.seq, event.ts);
+    plain(&text).replace('\n', " ")
+}
+
+/// What a record tells, beside its name.
+fn about(fact: &Fact) -> String {
+    let first_line = |text: &str| text.trim().lines().next().unwrap_or_default().to_owned();
+    match fact {
+        Fact::Opened(opened) => first_line(&opened.contract.inputs.spec),
+        Fact::Resumed { owner } => format!("process {} took over", owner.pid),
+        Fact::Started { step } => name(step),
+        Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
+        Fact::Leased { fence } => format!("number {fence}"),
+        Fact::Workspace { path } => path.clone(),
+        Fact::Tested(test) => format!(
+            "tier {}, {}",
+            test.tier,
+            counted(test.probes.len(), "probe")
+        ),
+        Fact::AgentEnded(agent) => {
+            let words = match agent.ending {
+                Ending::Exited(0) => "ended by itself".to_owned(),
+                ending => render_ending(ending),
+            };
+            format!("the agent {words} after {} ms", agent.wall_ms)
+        }
+        Fact::Lost {} => "the agent was lost with its driver".to_owned(),
+        Fact::Captured(captured) => format!(
+            "{}, tree {}",
+            counted(captured.changes.len(), "changed file"),
+            captured.tree.short()
+        ),
+        Fact::Passed(judgement) | Fact::Refused(judgement) | Fact::Violation(judgement) => {
+            judged(judgement)
+        }
+        Fact::TestsRan(run) => tested(run),
+        Fact::Published(published) => short(&published.branch).to_owned(),
+        Fact::Cleaned { salvage } => match salvage {
+            Some(salvage) => format!("work is kept by {}", salvage.kept_by),
+            None => "everything in it is kept".to_owned(),
+        },
+        Fact::Finished { verdict } => verdict.reason.clone(),
+    }
+}
+
+/// The name that a record gives to one of its values.
+fn name(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn judged(judgement: &Judgement) -> String {
+    format!("{}: {}", judgement.gate.name(), judgement.verdict.reason)
+}
+
+fn tested(run: &TestRun) -> String {
+    let side = match run.side {
+        Side::Base => "base",
+        Side::Candidate => "candidate",
+        Side::Merged => "merged",
+    };
+    let commands = run.commands.iter().map(|ran| {
+        let line = command::line(&ran.argv);
+        format!("`{line}` {}", render_ending(ran.ending))
+    });
+    let commands: Vec<String> = commands.collect();
+    format!("{side}: {}", commands.join(", "))
+}

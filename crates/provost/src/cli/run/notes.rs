@@ -1,0 +1,104 @@
+//! What a person should know before a run begins, though nothing is wrong yet.
+
+use std::path::Path;
+
+use provost_core::object::Oid;
+use provost_core::path::RawPath;
+use provost_core::wording::counted;
+use provost_host::git::land;
+
+use super::Run;
+use crate::place::Place;
+
+/// The notes, one line each; what cannot be found out is not said.
+pub(super) fn notes(run: &Run, place: &Place, base: &Oid) -> Vec<String> {
+    let Some(checkout) = place.repo.checkout() else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    if let Ok(here) = std::env::current_dir() {
+        let paths = run.allow.iter().chain(&run.forbid);
+        notes.extend(paths.filter_map(|path| misplaced(path, checkout, &here)));
+    }
+    let paths = land::uncommitted(&place.repo, checkout).unwrap_or_default();
+    notes.extend(uncommitted(&paths, base.short()));
+    notes
+}
+
+/// A path that is there only from where the person is, and not from the top.
+fn misplaced(path: &str, checkout: &Path, here: &Path) -> Option<String> {
+    let prefix = here.strip_prefix(checkout).ok()?;
+    let plain = path.trim_start_matches("./");
+    if prefix.as_os_str().is_empty() || plain.starts_with('/') {
+        return None;
+    }
+    let meant = prefix.join(plain);
+    if checkout.join(plain).exists() || !checkout.join(&meant).exists() {
+        return None;
+    }
+    let meant = meant.display();
+    Some(format!(
+        "`{path}` is taken from the top of the repository, where it is not; did you mean `{meant}`?"
+    ))
+}
+
+fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
+    let is_policy = |path: &&RawPath| path.as_bytes() == b"provost.toml";
+    let policy = paths.iter().any(|path| is_policy(&path));
+    let others = paths.len() - usize::from(policy);
+    let mut notes = Vec::new();
+    if others > 0 {
+        let what = counted(others, "uncommitted path");
+        notes.push(format!(
+            "your checkout has {what}; the agent starts from {base} without that"
+        ));
+    }
+    if policy {
+        notes.push(format!(
+            "provost.toml is not committed as it stands; the policy is read from {base}"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_was_meant_from_here_is_named_in_full() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        std::fs::create_dir_all(top.join("src/deep")).unwrap();
+        std::fs::write(top.join("src/deep/a.py"), "").unwrap();
+        std::fs::write(top.join("b.py"), "").unwrap();
+        std::fs::write(top.join("src/deep/b.py"), "").unwrap();
+        let deep = top.join("src/deep");
+        let note = |path: &str, here: &Path| misplaced(path, top, here);
+        assert!(note("a.py", &deep).unwrap().contains("`src/deep/a.py`"));
+        assert!(note("./a.py", &deep).unwrap().contains("`src/deep/a.py`"));
+        assert_eq!(note("b.py", &deep), None, "it is at the top, too");
+        assert_eq!(note("new.py", &deep), None, "it is nowhere");
+        assert_eq!(note("a.py", top), None, "it is nowhere");
+    }
+
+    #[test]
+    fn what_the_agent_will_not_see_is_said() {
+        let paths = |names: &[&str]| -> Vec<RawPath> {
+            names
+                .iter()
+                .map(|name| RawPath::new(name.as_bytes()))
+                .collect()
+        };
+        let say = |names: &[&str]| uncommitted(&paths(names), "abc").join("\n");
+        assert_eq!(say(&[]), "");
+        insta::assert_snapshot!(say(&["a", "provost.toml"]), @r"
+        your checkout has 1 uncommitted path; the agent starts from abc without that
+        provost.toml is not committed as it stands; the policy is read from abc
+        ");
+        insta::assert_snapshot!(
+            say(&["a", "b"]),
+            @"your checkout has 2 uncommitted paths; the agent starts from abc without that"
+        );
+    }
+}
