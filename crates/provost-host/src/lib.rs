@@ -9,6 +9,7 @@ pub mod boxes;
 pub mod bundle;
 pub mod capture;
 pub mod clock;
+pub mod foreign;
 pub mod git;
 pub mod ids;
 pub mod inspect;
