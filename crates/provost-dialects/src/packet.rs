@@ -15,12 +15,15 @@
 //!   strict profile and a warning otherwise.
 
 mod card;
+pub mod compose;
 mod evidence;
 mod executor;
 mod fields;
 mod finding;
 mod gate;
 mod rule;
+pub mod seal;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod validator;
@@ -36,6 +39,7 @@ use card::{Card, Policy};
 use finding::Findings;
 pub use gate::{Document, Gate};
 use rule::Effort;
+pub use snapshot::{Difference, Snapshot};
 
 /// The task card, always there.
 pub const TASK_CARD: &str = "task_card.yaml";
@@ -117,6 +121,8 @@ pub struct Packet<'a> {
     pub validator_report: Source,
     /// What [`wanted`] asked for.
     pub evidence: Vec<Found>,
+    /// What there is of a seal; none if nobody looked for one.
+    pub seal: Option<seal::Sealed>,
     /// Reads a time as milliseconds; none for a text that is no time.
     pub read_time: fn(&str) -> Option<i64>,
 }
@@ -150,6 +156,7 @@ pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verd
     let report = executor::read(&packet.executor_report, phase_id, &mut findings);
     let conclusion = validator::read(&packet.validator_report, phase_id, &mut findings);
     let card = card.unwrap_or_default();
+    is_sealed(packet, &card, &mut findings);
     if let Some(report) = &report {
         commands_are_reported(&card, &report.commands, &mut findings);
     }
@@ -194,6 +201,16 @@ pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verd
         gate.judge(phase_id, &card, actual.as_ref(), (statuses, reported))
     });
     verdict(findings, profile, &card, actual.as_ref(), accepted)
+}
+
+/// A packet that Provost made is as it was sealed.
+fn is_sealed(packet: &Packet<'_>, card: &Card, findings: &mut Findings) {
+    let Some(sealed) = &packet.seal else {
+        return;
+    };
+    if card.sealed || sealed.envelope != Source::Missing {
+        sealed.check(packet.phase_id, &[seal::Stage::Sealed], findings);
+    }
 }
 
 /// Every acceptance command is one of those that the worker says it ran.

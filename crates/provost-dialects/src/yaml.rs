@@ -1,4 +1,4 @@
-//! Reads YAML so that it has one meaning.
+//! Reads YAML so that it has one meaning, and writes it so.
 //!
 //! Untagged plain text is typed by the core schema of YAML 1.2: `no`, `yes`, `on` and dates are
 //! text, `017` is seventeen, `0o17` fifteen. Whatever readers disagree about is refused: repeated
@@ -18,9 +18,12 @@ use provost_core::json::{DEEPEST, LARGEST, MOST};
 use serde_json::{Map, Value};
 
 mod scalar;
+mod write;
 
 #[cfg(test)]
 mod tests;
+
+pub use write::render;
 
 /// Why a text was refused.
 #[derive(Debug, thiserror::Error)]

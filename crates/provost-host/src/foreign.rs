@@ -24,6 +24,9 @@ pub enum ForeignError {
     /// A directory, a fifo, a device.
     #[error("it is no regular file")]
     NotAFile,
+    /// A file, a link or something else where a directory should be.
+    #[error("it is no directory")]
+    NotADirectory,
     /// A symbolic link, in the last place or on the way.
     #[error("it is a symbolic link or lies behind one")]
     Link,
@@ -50,6 +53,29 @@ impl Below {
         };
         let root = Beneath::new(&real).map_err(io::Error::from)?;
         Ok(Self(Some(root)))
+    }
+
+    /// The directory `path` below this one; one that is not there has no files.
+    pub fn below(&self, path: &RepoPath) -> Result<Self, ForeignError> {
+        let Some(root) = &self.0 else {
+            return Ok(Self(None));
+        };
+        match root.below(path.as_str().as_bytes()) {
+            Ok(below) => Ok(Self(Some(below))),
+            Err(Errno::NOENT) => Ok(Self(None)),
+            Err(Errno::LOOP) => Err(ForeignError::Link),
+            // A link in the place of a directory is told as this by some kernels.
+            Err(Errno::NOTDIR) => Err(ForeignError::NotADirectory),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// Writes the file `name` in this directory, whole or not at all, and never through a link.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), ForeignError> {
+        match &self.0 {
+            Some(root) => Ok(root.replace(name, bytes)?),
+            None => Err(ForeignError::Missing),
+        }
     }
 
     /// Reads the file `path`, up to `limit` bytes.
@@ -120,6 +146,15 @@ mod tests {
         for (path, want) in cases {
             assert_eq!(read(path, 4), Err(want.to_owned()), "{path}");
         }
+        let inner = RepoPath::try_from("a").unwrap();
+        let inner = below.below(&inner).unwrap();
+        let file = RepoPath::try_from("file").unwrap();
+        assert_eq!(inner.read(&file, 9).unwrap(), b"bytes");
+        let way = RepoPath::try_from("way").unwrap();
+        assert!(below.below(&way).is_err());
+        below.write("link", b"new").unwrap();
+        assert_eq!(fs::read(outer.path().join("secret")).unwrap(), b"s");
+        assert_eq!(read("link", 3), Ok(b"new".to_vec()));
         let nowhere = Below::new(&root.join("nowhere")).unwrap();
         let path = RepoPath::try_from("a").unwrap();
         assert!(matches!(nowhere.read(&path, 1), Err(ForeignError::Missing)));

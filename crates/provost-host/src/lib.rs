@@ -13,10 +13,12 @@ pub mod foreign;
 pub mod git;
 pub mod ids;
 pub mod inspect;
+pub mod inventory;
 pub mod keys;
 pub mod machine;
 pub mod owner;
 pub mod snapshot;
+pub mod trial;
 pub mod workspace;
 
 mod beneath;

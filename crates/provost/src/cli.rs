@@ -8,6 +8,7 @@ mod explain;
 mod init;
 mod key;
 mod land;
+mod packet;
 mod resume;
 mod run;
 mod runs;
@@ -59,6 +60,9 @@ enum Command {
     Diff(runs::Which),
     /// Put an accepted result on its branch.
     Land(land::Land),
+    /// Make a control packet from what was measured.
+    #[command(subcommand)]
+    Packet(packet::Packet),
     /// Bring runs to their end whose driver died.
     Resume(resume::Resume),
     /// Work that was kept although it did not land.
@@ -74,7 +78,7 @@ enum Command {
     Check(check::Check),
     /// Say what a code means and what to do.
     Explain(explain::Explain),
-    /// Record the files of a git directory that steer git.
+    /// Record the files of a workspace, or those of a git directory that steer git.
     Snapshot(snapshot::TakeSnapshot),
     /// Keep the key that seals runs, and the keys that are trusted.
     #[command(subcommand)]
@@ -123,6 +127,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Log(log) => runs::log(&log, reader),
         Command::Diff(which) => runs::diff(&which),
         Command::Land(land) => land::run(&land, reader),
+        Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => salvage::lease(&lease),

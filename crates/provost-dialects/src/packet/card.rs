@@ -42,6 +42,8 @@ pub(super) struct Card {
     /// None when the card does not say it in a readable way.
     pub(super) policy: Option<Policy>,
     pub(super) evidence: Vec<(Evidence, RepoPath)>,
+    /// Whether it says that Provost made it, so that there must be a seal.
+    pub(super) sealed: bool,
 }
 
 pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> Option<Card> {
@@ -80,6 +82,7 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
         published_at,
         policy,
         evidence,
+        sealed: entries.contains_key("x_provost"),
     })
 }
 

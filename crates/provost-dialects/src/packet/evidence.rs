@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::json;
 use provost_core::path::RepoPath;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::card::Card;
 use super::fields::{self, Fields};
 use super::finding::Findings;
-use super::rule::{self, Effort, Rule};
+use super::rule::{Effort, Rule};
+use super::snapshot::{self, Snapshot};
 use super::{EXECUTOR_REPORT, Evidence, Found, Packet, Source, TASK_CARD};
 
 /// What tools leave behind and nobody counts.
@@ -29,12 +30,6 @@ pub(super) struct Changes {
     pub(super) ignored: BTreeSet<String>,
     /// The digests from before, of all files.
     pub(super) before: BTreeMap<String, String>,
-}
-
-/// A snapshot of the workspace.
-struct Snapshot {
-    captured_at: Option<String>,
-    files: BTreeMap<String, String>,
 }
 
 /// A row of the log.
@@ -65,15 +60,20 @@ pub(super) fn ephemeral() -> Vec<Rule> {
 impl Bench<'_> {
     /// Judges the evidence, and says what changed if it can be told.
     pub(super) fn judge(&mut self, reported: Option<&BTreeSet<String>>) -> Option<Changes> {
+        self.log();
+        let changes = self.snapshots()?;
+        self.compare(&changes, reported);
+        Some(changes)
+    }
+
+    /// What the two snapshots show.
+    pub(super) fn snapshots(&mut self) -> Option<Changes> {
         self.two_files();
         let before = self.snapshot(Evidence::Before);
         let after = self.snapshot(Evidence::After);
-        self.log();
         let (before, after) = (before?, after?);
         self.in_order(&before, &after);
-        let changes = self.changes(before, &after);
-        self.compare(&changes, reported);
-        Some(changes)
+        Some(self.changes(before, &after))
     }
 
     fn found(&self, evidence: Evidence) -> Option<&Found> {
@@ -134,32 +134,7 @@ impl Bench<'_> {
     fn snapshot(&mut self, evidence: Evidence) -> Option<Snapshot> {
         let (name, bytes) = self.bytes(evidence)?;
         let file = format!("{}: {name}", evidence.key());
-        let entries = match json::parse(&bytes) {
-            Ok(Value::Object(entries)) => entries,
-            Ok(_) => {
-                self.findings.add(&file, "", "is not a JSON object");
-                return None;
-            }
-            Err(error) => {
-                let problem = format!("is not JSON without duplicate keys: {error}");
-                self.findings.add(&file, "", problem);
-                return None;
-            }
-        };
-        let mut fields = Fields {
-            file: &file,
-            prefix: "",
-            entries: &entries,
-            findings: self.findings,
-        };
-        fields.one_of("schema_version", &["subagent_workspace_snapshot_v1"]);
-        let captured_at = fields.time("captured_at").map(str::to_owned);
-        let Value::Object(files) = fields.required("files")? else {
-            fields.refuse("files", "is not an object");
-            return None;
-        };
-        let files = digests(files, &mut fields);
-        Some(Snapshot { captured_at, files })
+        snapshot::read(&file, &bytes, self.findings)
     }
 
     /// The times that were written tell the story in its order.
@@ -242,7 +217,7 @@ impl Bench<'_> {
     }
 
     /// What changed is what was reported, and all of it is in scope.
-    fn compare(&mut self, changes: &Changes, reported: Option<&BTreeSet<String>>) {
+    pub(super) fn compare(&mut self, changes: &Changes, reported: Option<&BTreeSet<String>>) {
         let field = "changed_files";
         for path in &changes.counted {
             let place = ("workspace_after", "files");
@@ -271,7 +246,7 @@ impl Bench<'_> {
     }
 
     /// Every acceptance command has a row that says it succeeded.
-    fn log(&mut self) {
+    pub(super) fn log(&mut self) {
         let Some((name, bytes)) = self.bytes(Evidence::Log) else {
             return;
         };
@@ -315,35 +290,6 @@ impl Bench<'_> {
             }
         }
     }
-}
-
-/// The digest of every file, by the one spelling of its path.
-fn digests(files: &Map<String, Value>, fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
-    let mut digests = BTreeMap::new();
-    for (key, value) in files {
-        let path = match rule::normal(key) {
-            Ok(Some(path)) => String::from(path),
-            Ok(None) => {
-                fields.refuse("files", format!("the path `{key}` is empty"));
-                continue;
-            }
-            Err(why) => {
-                fields.refuse("files", format!("the path `{key}` {why}"));
-                continue;
-            }
-        };
-        let digest = value.as_str().map(|text| text.trim().to_ascii_lowercase());
-        let is_digest =
-            |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let Some(digest) = digest.filter(is_digest) else {
-            fields.refuse("files", format!("the digest of `{key}` is not a SHA-256"));
-            continue;
-        };
-        if digests.insert(path, digest).is_some() {
-            fields.refuse("files", format!("`{key}` is a duplicate of another path"));
-        }
-    }
-    digests
 }
 
 fn row(

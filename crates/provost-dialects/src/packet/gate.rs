@@ -133,7 +133,7 @@ impl Gate {
 }
 
 /// The document is there, says something, and is not what it was before the phase.
-fn updated(
+pub(super) fn updated(
     document: &Document,
     card: &Card,
     actual: Option<&Changes>,
