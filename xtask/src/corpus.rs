@@ -5,6 +5,7 @@
 
 mod commandgate;
 mod diffgate;
+mod packets;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -35,7 +36,7 @@ impl fmt::Display for CorpusError {
             Self::UnknownKind(kind) => {
                 write!(
                     formatter,
-                    "no runner for `{kind}`; there are commandgate, diffgate"
+                    "no runner for `{kind}`; there are commandgate, diffgate, packets"
                 )
             }
             Self::Unreadable(path, why) => write!(formatter, "{}: {why}", path.display()),
@@ -78,6 +79,7 @@ pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, Corpu
     let results = match kind {
         "commandgate" => commandgate::run(directory, program)?,
         "diffgate" => diffgate::run(directory, program)?,
+        "packets" => packets::run(directory, program)?,
         other => return Err(CorpusError::UnknownKind(other.to_owned())),
     };
     let total = results.len();

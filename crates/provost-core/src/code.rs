@@ -76,6 +76,10 @@ catalogue! {
     /// The agent left nothing that could land.
     EmptyDiff = "EMPTY_DIFF" => No,
 
+    // Foreign formats.
+    /// A control packet breaks a rule of its format, or its phase is not accepted.
+    PacketRefused = "PACKET_REFUSED" => No,
+
     // The agent.
     /// The agent ended with a failure.
     AgentFailed = "AGENT_FAILED" => No,

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// A directory that lookups cannot leave.
@@ -21,6 +21,34 @@ impl Beneath {
     pub(crate) fn new(path: &Path) -> rustix::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
         rustix::fs::open(path, flags, Mode::empty()).map(Self)
+    }
+
+    /// The directory below that lookups cannot leave either.
+    pub(crate) fn below(&self, path: &[u8]) -> rustix::io::Result<Self> {
+        self.directory(path).map(Self)
+    }
+
+    /// Writes the file `name` in this very directory, whole or not at all; whatever had the name
+    /// before, a link too, is replaced and not written through.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        use std::io::Write as _;
+        let beside = format!(".{name}.{}.new", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mode = Mode::from_raw_mode(0o644);
+        let open = || self.open(beside.as_bytes(), flags, mode);
+        let handle = match open() {
+            // Left by a process of the same number that was killed.
+            Err(Errno::EXIST) => {
+                rustix::fs::unlinkat(&self.0, beside.as_str(), AtFlags::empty())?;
+                open()?
+            }
+            result => result?,
+        };
+        let mut file = std::fs::File::from(handle);
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        rustix::fs::renameat(&self.0, beside.as_str(), &self.0, name)?;
+        Ok(())
     }
 
     /// Opens the directory at `path`; the empty path is the root.

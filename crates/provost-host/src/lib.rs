@@ -9,13 +9,16 @@ pub mod boxes;
 pub mod bundle;
 pub mod capture;
 pub mod clock;
+pub mod foreign;
 pub mod git;
 pub mod ids;
 pub mod inspect;
+pub mod inventory;
 pub mod keys;
 pub mod machine;
 pub mod owner;
 pub mod snapshot;
+pub mod trial;
 pub mod workspace;
 
 mod beneath;

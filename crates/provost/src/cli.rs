@@ -10,6 +10,7 @@ mod init;
 mod key;
 mod land;
 mod log;
+mod packet;
 mod resume;
 mod run;
 mod runs;
@@ -63,6 +64,9 @@ enum Command {
     Diff(runs::Which),
     /// Put an accepted result on the branch it is meant for.
     Land(land::Land),
+    /// Make a control packet from what was measured.
+    #[command(subcommand)]
+    Packet(packet::Packet),
     /// Bring runs to their end whose driver died.
     Resume(resume::Resume),
     /// List or restore work that was kept although it did not land.
@@ -78,7 +82,7 @@ enum Command {
     Check(check::Check),
     /// Say what a code means and what to do, or how a contract is written.
     Explain(explain::Explain),
-    /// Record the files of a git directory that steer git, for `check diff`.
+    /// Record the files of a workspace, or those of a git directory that steer git.
     Snapshot(snapshot::TakeSnapshot),
     /// Manage the key that seals your runs, and the keys you trust.
     #[command(subcommand)]
@@ -171,6 +175,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),
         Command::Land(land) => land::run(&land, reader),
+        Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => salvage::lease(&lease),

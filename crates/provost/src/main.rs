@@ -8,6 +8,7 @@
 mod answer;
 mod cli;
 mod config;
+mod folder;
 mod history;
 mod input;
 #[cfg(feature = "failpoints")]

@@ -23,6 +23,12 @@ fn the_diff_gate_holds_its_corpus() {
 }
 
 #[test]
+fn the_packet_check_holds_its_corpus() {
+    let report = run("packets", "corpus/packets").unwrap();
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
 fn the_diff_gate_holds_our_own_cases() {
     let report = run("diffgate", "corpus-own/diffgate").unwrap();
     assert!(report.holds(), "{report}");

@@ -2,6 +2,7 @@
 
 mod command;
 mod diff;
+mod packet;
 mod scope;
 
 use clap::Subcommand;
@@ -21,6 +22,8 @@ pub(super) enum Check {
     Diff(diff::CheckDiff),
     /// Say whether a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
+    /// Whether a control packet holds, and whether its phase is accepted.
+    Packet(packet::CheckPacket),
 }
 
 pub(super) fn run(check: Check) -> Outcome {
@@ -28,6 +31,7 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
+        Check::Packet(check) => packet::run(&check),
     }
 }
 

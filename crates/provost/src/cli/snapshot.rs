@@ -1,7 +1,12 @@
-//! `provost snapshot`: records the files of a git directory that steer git.
+//! `provost snapshot`: records the files of a workspace, or those of a git directory that steer
+//! git.
+
+mod workspace;
+
+pub(super) use workspace::of;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
@@ -18,34 +23,53 @@ use crate::answer::{Answer, Failure, Outcome};
   provost check diff --worktree ../work --before before.json --base main --allow src"
 )]
 pub(super) struct TakeSnapshot {
-    /// The checkout whose git directory is recorded.
-    #[arg(long, value_name = "DIR")]
-    control: PathBuf,
+    /// The workspace whose files are recorded; the current directory if none is named.
+    #[arg(value_name = "DIR", conflicts_with = "control")]
+    directory: Option<PathBuf>,
+
+    /// The checkout whose git directory is recorded instead.
+    #[arg(long, value_name = "DIR", requires = "out")]
+    control: Option<PathBuf>,
 
     /// Where to write it: a place that the agent cannot write.
     #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    out: Option<PathBuf>,
+
+    /// An earlier snapshot of the workspace; what changed since is printed.
+    #[arg(long, value_name = "FILE", conflicts_with = "control")]
+    before: Option<PathBuf>,
 }
 
 pub(super) fn run(take: &TakeSnapshot) -> Outcome {
-    let snapshot = Snapshot::take(&take.control).map_err(|error| {
+    if let (Some(control), Some(out)) = (&take.control, &take.out) {
+        return record_control(control, out);
+    }
+    let directory = take.directory.as_deref().unwrap_or(Path::new("."));
+    workspace::run(directory, take.out.as_deref(), take.before.as_deref())
+}
+
+fn record_control(control: &Path, out: &Path) -> Outcome {
+    let snapshot = Snapshot::take(control).map_err(|error| {
         let code = match error {
             SnapshotError::NoCheckout(_) => Code::NotARepository,
             _ => Code::HostFailed,
         };
         Failure::of(code, &error)
     })?;
-    let text = format!("{:#}\n", snapshot.render());
-    fs::write(&take.out, text).map_err(|error| {
-        let reason = format!("cannot write `{}`: {error}", take.out.display());
-        Failure::new(Code::HostFailed, reason)
-    })?;
+    write(out, &format!("{:#}\n", snapshot.render()))?;
     let (files, refs) = (snapshot.files.len(), snapshot.refs.all.len());
-    let json = json!({ "out": take.out.display().to_string(), "files": files, "refs": refs });
+    let json = json!({ "out": out.display().to_string(), "files": files, "refs": refs });
     let words = format!(
         "recorded {} and {}",
         counted(files, "control file"),
         counted(refs, "ref")
     );
     Ok(Answer::data(json, words))
+}
+
+fn write(out: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(out, text).map_err(|error| {
+        let reason = format!("cannot write `{}`: {error}", out.display());
+        Failure::new(Code::HostFailed, reason)
+    })
 }

@@ -1,0 +1,306 @@
+//! Judges control packets: what a planner allowed, what a worker says it did, what a validator
+//! concluded, and the evidence for it.
+//!
+//! A packet is a directory of three YAML files. A hardened one has two snapshots of the workspace
+//! and a log of the acceptance commands as well, and then the files are held against those. The
+//! files are read by somebody else and handed in as [`Source`]s.
+//!
+//! # Invariants
+//!
+//! - Every violation is listed with its file and field; one does not hide another.
+//! - What is missing, unreadable or of the wrong type never counts as empty.
+//! - A path with `..`, an absolute one, and two spellings of one path are refused.
+//! - An acceptance command was run only if exactly that command was run.
+//! - What the text of the format permits and a careful reader would not is a finding in the
+//!   strict profile and a warning otherwise.
+
+mod card;
+pub mod compose;
+mod evidence;
+mod executor;
+mod fields;
+mod finding;
+mod gate;
+mod rule;
+pub mod seal;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod validator;
+
+use std::collections::BTreeSet;
+
+use provost_core::code::Code;
+use provost_core::path::RepoPath;
+use provost_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+use card::{Card, Policy};
+use finding::Findings;
+pub use gate::{Document, Gate};
+use rule::Effort;
+pub use snapshot::{Difference, Snapshot};
+
+/// The task card, always there.
+pub const TASK_CARD: &str = "task_card.yaml";
+/// The worker's report, always there.
+pub const EXECUTOR_REPORT: &str = "executor_report.yaml";
+/// The validator's report, always there.
+pub const VALIDATOR_REPORT: &str = "validator_report.yaml";
+
+/// What reading a file came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Its bytes.
+    Bytes(Vec<u8>),
+    /// There is none.
+    Missing,
+    /// There is something, but its bytes cannot be had, for this reason.
+    Unreadable(String),
+}
+
+/// How the rules are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As the text of the format has them.
+    Literal,
+    /// As they must be meant if evidence shall show something.
+    Strict,
+}
+
+/// A piece of hardened evidence, by its key in the task card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// `workspace_before`
+    Before,
+    /// `workspace_after`
+    After,
+    /// `acceptance_log`
+    Log,
+}
+
+impl Evidence {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Before, Self::After, Self::Log];
+
+    /// Its key in `evidence_files`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Before => "workspace_before",
+            Self::After => "workspace_after",
+            Self::Log => "acceptance_log",
+        }
+    }
+}
+
+/// A piece of evidence that the card names, looked for in both places it can be.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Which.
+    pub evidence: Evidence,
+    /// Its path, as [`wanted`] gave it.
+    pub path: RepoPath,
+    /// What is there from the root of the repository.
+    pub in_repository: Source,
+    /// What is there from the directory of the packet.
+    pub in_packet: Source,
+}
+
+/// A packet as it was found.
+#[derive(Debug)]
+pub struct Packet<'a> {
+    /// The phase that was asked for.
+    pub phase_id: &'a str,
+    /// The packet's directory, from the root of the repository; none if it lies outside.
+    pub directory: Option<RepoPath>,
+    /// [`TASK_CARD`]
+    pub task_card: Source,
+    /// [`EXECUTOR_REPORT`]
+    pub executor_report: Source,
+    /// [`VALIDATOR_REPORT`]
+    pub validator_report: Source,
+    /// What [`wanted`] asked for.
+    pub evidence: Vec<Found>,
+    /// What there is of a seal; none if nobody looked for one.
+    pub seal: Option<seal::Sealed>,
+    /// Reads a time as milliseconds; none for a text that is no time.
+    pub read_time: fn(&str) -> Option<i64>,
+}
+
+/// The evidence that a task card names, as far as it can be read: what has to be looked for.
+pub fn wanted(task_card: &Source) -> Vec<(Evidence, RepoPath)> {
+    let mut nothing = Findings::default();
+    match card::read(task_card, "", &mut nothing) {
+        Some(card) if card.policy == Some(Policy::Hardened) => card.evidence,
+        _ => Vec::new(),
+    }
+}
+
+/// The directory of a phase's packet below the packet root, or the verdict about a phase id that
+/// would lead out of it.
+pub fn directory(phase_id: &str) -> Result<RepoPath, Verdict> {
+    RepoPath::try_from(phase_id.trim()).map_err(|why| {
+        let mut findings = Findings::default();
+        let problem = format!("{why}, so the packet would not lie in the packet root");
+        findings.add("--phase-id", "phase_id", problem);
+        refuse(&findings, Profile::Literal, json!({}))
+    })
+}
+
+/// Judges a packet, and with `gate` whether its phase is accepted.
+pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verdict {
+    let mut findings = Findings::default();
+    let mut effort = Effort::default();
+    let phase_id = packet.phase_id.trim();
+    let card = card::read(&packet.task_card, phase_id, &mut findings);
+    let report = executor::read(&packet.executor_report, phase_id, &mut findings);
+    let conclusion = validator::read(&packet.validator_report, phase_id, &mut findings);
+    let card = card.unwrap_or_default();
+    is_sealed(packet, &card, &mut findings);
+    if let Some(report) = &report {
+        commands_are_reported(&card, &report.commands, &mut findings);
+    }
+    let mut actual = None;
+    match card.policy {
+        Some(Policy::Hardened) => {
+            let reported = report.as_ref().map(|report| &report.changed);
+            let mut bench = evidence::Bench {
+                packet,
+                card: &card,
+                findings: &mut findings,
+                effort: &mut effort,
+                ephemeral: &evidence::ephemeral(),
+            };
+            actual = bench.judge(reported);
+            if let Some(summary) = report.as_ref().and_then(|report| report.summary.as_ref()) {
+                executor::summary_agrees(summary, &packet.evidence, &mut findings);
+            }
+        }
+        Some(Policy::Legacy) => {
+            if let Some(report) = &report {
+                let field = "changed_files";
+                for path in &report.changed {
+                    in_scope(
+                        &card,
+                        path,
+                        (EXECUTOR_REPORT, field),
+                        &mut findings,
+                        &mut effort,
+                    );
+                }
+            }
+        }
+        None => {}
+    }
+    let accepted = gate.map(|gate| {
+        let statuses = (
+            report.as_ref().and_then(|report| report.completed),
+            conclusion.passed,
+        );
+        let reported = report.as_ref().map(|report| &report.changed);
+        gate.judge(phase_id, &card, actual.as_ref(), (statuses, reported))
+    });
+    verdict(findings, profile, &card, actual.as_ref(), accepted)
+}
+
+/// A packet that Provost made is as it was sealed.
+fn is_sealed(packet: &Packet<'_>, card: &Card, findings: &mut Findings) {
+    let Some(sealed) = &packet.seal else {
+        return;
+    };
+    if card.sealed || sealed.envelope != Source::Missing {
+        sealed.check(packet.phase_id, &[seal::Stage::Sealed], findings);
+    }
+}
+
+/// Every acceptance command is one of those that the worker says it ran.
+fn commands_are_reported(card: &Card, run: &BTreeSet<String>, findings: &mut Findings) {
+    for command in &card.commands {
+        if !run.contains(command) {
+            let problem = format!("the acceptance command `{command}` was not run");
+            findings.add(EXECUTOR_REPORT, "commands_run", problem);
+        }
+    }
+}
+
+/// `path` is one that the card allows.
+fn in_scope(
+    card: &Card,
+    path: &str,
+    (file, field): (&str, &str),
+    findings: &mut Findings,
+    effort: &mut Effort,
+) {
+    let covered = card.allowed.iter().any(|rule| rule.covers(path, effort));
+    if effort.is_spent() {
+        findings.add(TASK_CARD, "allowed_paths", Effort::PROBLEM);
+    } else if !covered {
+        findings.add(file, field, format!("`{path}` is outside allowed_paths"));
+    }
+}
+
+/// What the gate says beside the packet.
+struct Accepted {
+    findings: Findings,
+    docs: &'static str,
+    blackbox: &'static str,
+}
+
+fn verdict(
+    mut findings: Findings,
+    profile: Profile,
+    card: &Card,
+    actual: Option<&evidence::Changes>,
+    accepted: Option<Accepted>,
+) -> Verdict {
+    let held = |holds: bool| if holds { "holds" } else { "refused" };
+    let packet = held(findings.holds(profile));
+    let (docs, blackbox) = accepted
+        .as_ref()
+        .map_or(("not_checked", "not_checked"), |gate| {
+            (gate.docs, gate.blackbox)
+        });
+    let mut details = json!({
+        "packet": packet,
+        "docs": docs,
+        "blackbox": blackbox,
+        "evidence_policy": card.policy.map(Policy::name),
+    });
+    if let Some(changes) = actual {
+        details["changed_files"] = json!(changes.counted);
+        details["ignored_files"] = json!(changes.ignored);
+    }
+    if let Some(gate) = accepted {
+        findings.append(gate.findings);
+    }
+    if findings.holds(profile) {
+        let words = match docs {
+            "not_checked" => "the packet holds; docs and black-box checks were not looked at",
+            _ => "the packet holds, the docs were updated, the black-box checks pass",
+        };
+        let warnings = findings.warnings();
+        if !warnings.is_empty() {
+            details["warnings"] = json!(warnings);
+        }
+        return Verdict::allow(words).with(details);
+    }
+    refuse(&findings, profile, details)
+}
+
+fn refuse(findings: &Findings, profile: Profile, mut details: Value) -> Verdict {
+    let rows = findings.rows(profile);
+    let words = |row: &Value| {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        format!("{}: {}", text("path"), text("problem"))
+    };
+    let first = rows.first().map(words).unwrap_or_default();
+    let reason = match findings.count(profile) {
+        0 | 1 => first,
+        count => format!("{count} rules are broken; {first}"),
+    };
+    details["findings"] = json!(rows);
+    if profile == Profile::Literal && !findings.warnings().is_empty() {
+        details["warnings"] = json!(findings.warnings());
+    }
+    Verdict::deny(Code::PacketRefused, reason).with(details)
+}

@@ -1,0 +1,224 @@
+//! Writes the files of a packet from what was asked, measured and checked.
+
+use std::collections::BTreeSet;
+
+use provost_core::path::RepoPath;
+use provost_core::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+use super::card::{self, Policy};
+use super::evidence::{self, Bench};
+use super::finding::Findings;
+use super::rule::Effort;
+use super::seal::{AFTER, BEFORE, LOG};
+use super::validator::CHECKS;
+use super::{Document, Packet, Profile, Source, executor, gate, refuse};
+use crate::yaml;
+
+/// What a planner asks for.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The phase.
+    pub phase_id: String,
+    /// The goals it serves.
+    pub goals: Vec<String>,
+    /// The paths that may be changed.
+    pub allowed: Vec<String>,
+    /// What changes by itself.
+    pub noise: Vec<String>,
+    /// The acceptance commands.
+    pub commands: Vec<String>,
+    /// Now.
+    pub published_at: String,
+    /// The packet's directory, from the root of the repository.
+    pub directory: RepoPath,
+}
+
+/// What came of an acceptance command.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// The command, as the card has it.
+    pub command: String,
+    /// What it returned; the negative number of the signal that ended it.
+    pub exit_code: i32,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: String,
+    /// The end of what it printed.
+    pub stdout_tail: String,
+    /// The end of what it complained.
+    pub stderr_tail: String,
+}
+
+/// The task card, which is hardened; refused if its own reader would.
+pub fn task_card(task: &Task) -> Result<String, Verdict> {
+    let phase_id = task.phase_id.trim();
+    let place = |name: &str| format!("{}/{name}", task.directory);
+    let mut card = json!({
+        "schema_version": "subagent_task_card_v1",
+        "phase_id": phase_id,
+        "goal_ids": task.goals,
+        "published_at": task.published_at,
+        "published_by": "provost",
+        "executor_required": "codex_cli_subagent",
+        "allowed_paths": task.allowed,
+        "acceptance_commands": task.commands,
+        "evidence_policy": Policy::Hardened.name(),
+        "evidence_files": {
+            "workspace_before": place(BEFORE),
+            "workspace_after": place(AFTER),
+            "acceptance_log": place(LOG),
+        },
+        "x_provost": { "sealed": true },
+    });
+    if !task.noise.is_empty() {
+        card["external_noise_paths"] = json!(task.noise);
+    }
+    let text = yaml::render(&card);
+    let mut findings = Findings::default();
+    card::read(
+        &Source::Bytes(text.clone().into_bytes()),
+        phase_id,
+        &mut findings,
+    );
+    if findings.holds(Profile::Strict) {
+        Ok(text)
+    } else {
+        Err(refuse(
+            &findings,
+            Profile::Strict,
+            Value::Object(Map::new()),
+        ))
+    }
+}
+
+/// The acceptance commands of a task card.
+pub fn commands(task_card: &Source, phase_id: &str) -> Result<Vec<String>, Verdict> {
+    let mut findings = Findings::default();
+    match card::read(task_card, phase_id.trim(), &mut findings) {
+        Some(card) if findings.holds(Profile::Literal) => Ok(card.commands),
+        _ => Err(refuse(
+            &findings,
+            Profile::Literal,
+            Value::Object(Map::new()),
+        )),
+    }
+}
+
+/// The log of the acceptance commands.
+pub fn log(rows: &[Ran]) -> String {
+    let line = |row: &Ran| {
+        let row = json!({
+            "command": row.command,
+            "exit_code": row.exit_code,
+            "started_at": row.started_at,
+            "ended_at": row.ended_at,
+            "stdout_tail": row.stdout_tail,
+            "stderr_tail": row.stderr_tail,
+        });
+        format!("{row}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The files that changed and count, by the snapshots of the packet.
+pub fn changed_files(packet: &Packet<'_>) -> Result<BTreeSet<String>, Verdict> {
+    let mut findings = Findings::default();
+    let card = card::read(&packet.task_card, packet.phase_id.trim(), &mut findings);
+    let card = card.unwrap_or_default();
+    let mut bench = Bench {
+        packet,
+        card: &card,
+        findings: &mut findings,
+        effort: &mut Effort::default(),
+        ephemeral: &evidence::ephemeral(),
+    };
+    match bench.snapshots() {
+        Some(changes) if findings.holds(Profile::Literal) => Ok(changes.counted),
+        _ => Err(refuse(
+            &findings,
+            Profile::Literal,
+            Value::Object(Map::new()),
+        )),
+    }
+}
+
+/// The executor report: what changed by the snapshots, and what was run for it.
+pub fn executor_report(
+    phase_id: &str,
+    changed: &BTreeSet<String>,
+    rows: &[Ran],
+    reported_at: &str,
+) -> String {
+    let commands: Vec<&str> = rows.iter().map(|row| row.command.as_str()).collect();
+    let passed = rows.iter().all(|row| row.exit_code == 0);
+    yaml::render(&json!({
+        "schema_version": "subagent_executor_report_v1",
+        "phase_id": phase_id.trim(),
+        "executor": { "role": "codex_cli_subagent", "runtime": "codex_cli" },
+        "status": if passed { "completed" } else { "failed" },
+        "changed_files": changed,
+        "commands_run": commands,
+        "reported_at": reported_at,
+        "notes": "changed_files and commands_run were measured by provost, not reported",
+    }))
+}
+
+/// The validator report: each check with what it came to.
+pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &str) -> String {
+    let phase_id = packet.phase_id.trim();
+    let mut all = Findings::default();
+    let card = card::read(&packet.task_card, phase_id, &mut all).unwrap_or_default();
+    let mut executor = Findings::default();
+    let report = executor::read(&packet.executor_report, phase_id, &mut executor);
+    let mut effort = Effort::default();
+    let (mut scope, mut log) = (Findings::default(), Findings::default());
+    let ephemeral = evidence::ephemeral();
+    let reported = report.as_ref().map(|report| &report.changed);
+    let mut bench = Bench {
+        packet,
+        card: &card,
+        findings: &mut log,
+        effort: &mut effort,
+        ephemeral: &ephemeral,
+    };
+    bench.log();
+    bench.findings = &mut scope;
+    let changes = bench.snapshots();
+    if let Some(changes) = &changes {
+        bench.compare(changes, reported);
+    }
+    let updated = docs.iter().map(|document| {
+        let result = gate::updated(document, &card, changes.as_ref(), reported);
+        result.map_err(|problem| format!("{}: {problem}", document.path))
+    });
+    let updated: Result<Vec<()>, String> = updated.collect();
+    let ssot = match updated {
+        Ok(docs) if docs.is_empty() => Err("no document was named".to_owned()),
+        Ok(_) => Ok(()),
+        Err(problem) => Err(problem),
+    };
+    let held = |findings: &Findings| match findings.rows(Profile::Strict).first() {
+        None => Ok(()),
+        Some(row) => Err(format!("{}: {}", row["path"], row["problem"]).replace('"', "")),
+    };
+    let results = [held(&all), held(&executor), held(&scope), held(&log), ssot];
+    let passed = results.iter().all(Result::is_ok);
+    let check = |(name, result): (&&str, &Result<(), String>)| {
+        let detail = result
+            .as_ref()
+            .err()
+            .map_or("checked by provost", String::as_str);
+        json!({ "name": name, "pass": result.is_ok(), "detail": detail })
+    };
+    let checks: Vec<Value> = CHECKS.iter().zip(&results).map(check).collect();
+    yaml::render(&json!({
+        "schema_version": "subagent_validator_report_v1",
+        "phase_id": phase_id,
+        "validator": { "role": "orchestrator_codex" },
+        "status": if passed { "pass" } else { "fail" },
+        "checks": checks,
+        "reported_at": reported_at,
+    }))
+}

@@ -1,0 +1,343 @@
+//! Holds a hardened packet against its snapshots and its log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::json;
+use provost_core::path::RepoPath;
+use serde_json::Value;
+
+use super::card::Card;
+use super::fields::{self, Fields};
+use super::finding::Findings;
+use super::rule::{Effort, Rule};
+use super::snapshot::{self, Snapshot};
+use super::{EXECUTOR_REPORT, Evidence, Found, Packet, Source, TASK_CARD};
+
+/// What tools leave behind and nobody counts.
+const EPHEMERAL: [&str; 4] = [
+    ".pytest_cache/**",
+    ".ruff_cache/**",
+    ".mypy_cache/**",
+    "**/__pycache__/**",
+];
+
+/// What the snapshots show.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// What changed and counts.
+    pub(super) counted: BTreeSet<String>,
+    /// What changed and does not: caches and noise.
+    pub(super) ignored: BTreeSet<String>,
+    /// The digests from before, of all files.
+    pub(super) before: BTreeMap<String, String>,
+}
+
+/// A row of the log.
+struct Row {
+    command: String,
+    exit_code: i64,
+}
+
+/// Where a hardened packet is looked at.
+pub(super) struct Bench<'a> {
+    pub(super) packet: &'a Packet<'a>,
+    pub(super) card: &'a Card,
+    pub(super) findings: &'a mut Findings,
+    pub(super) effort: &'a mut Effort,
+    pub(super) ephemeral: &'a [Rule],
+}
+
+/// The rules for what tools leave behind.
+pub(super) fn ephemeral() -> Vec<Rule> {
+    let rule = |pattern: &&str| {
+        RepoPath::try_from(*pattern)
+            .ok()
+            .map(|path| Rule::of(&path))
+    };
+    EPHEMERAL.iter().filter_map(rule).collect()
+}
+
+impl Bench<'_> {
+    /// Judges the evidence, and says what changed if it can be told.
+    pub(super) fn judge(&mut self, reported: Option<&BTreeSet<String>>) -> Option<Changes> {
+        self.log();
+        let changes = self.snapshots()?;
+        self.compare(&changes, reported);
+        Some(changes)
+    }
+
+    /// What the two snapshots show.
+    pub(super) fn snapshots(&mut self) -> Option<Changes> {
+        self.two_files();
+        let before = self.snapshot(Evidence::Before);
+        let after = self.snapshot(Evidence::After);
+        let (before, after) = (before?, after?);
+        self.in_order(&before, &after);
+        Some(self.changes(before, &after))
+    }
+
+    fn found(&self, evidence: Evidence) -> Option<&Found> {
+        let mut all = self.packet.evidence.iter();
+        all.find(|found| found.evidence == evidence)
+    }
+
+    /// Both snapshots cannot be one file.
+    fn two_files(&mut self) {
+        let place = |found: &Found| match (&self.packet.directory, &found.in_repository) {
+            (Some(directory), Source::Missing) => format!("{directory}/{}", found.path),
+            (None, Source::Missing) => format!("packet: {}", found.path),
+            _ => found.path.to_string(),
+        };
+        let before = self.found(Evidence::Before).map(place);
+        let after = self.found(Evidence::After).map(place);
+        if before.is_some() && before == after {
+            let field = "evidence_files.workspace_after";
+            let problem = "is the same file as workspace_before";
+            self.findings.add(TASK_CARD, field, problem);
+        }
+    }
+
+    /// The bytes of a piece of evidence, with the name it goes by in findings.
+    fn bytes(&mut self, evidence: Evidence) -> Option<(String, Vec<u8>)> {
+        // Evidence without a name was refused with the card.
+        let found = self.found(evidence)?.clone();
+        let name = found.path.name().to_owned();
+        let key = evidence.key();
+        let inside = match &self.packet.directory {
+            Some(directory) => found.path.is_within(directory),
+            None => false,
+        };
+        let source = match (&found.in_repository, &found.in_packet) {
+            (Source::Missing, source) => source,
+            (source, Source::Missing) => {
+                if !inside {
+                    let field = format!("evidence_files.{key}");
+                    let problem = "lies outside the packet";
+                    self.findings.doubt(TASK_CARD, &field, problem);
+                }
+                source
+            }
+            _ => {
+                let problem = format!(
+                    "`{}` is in the repository and in the packet; one of them hides the other",
+                    found.path
+                );
+                self.findings
+                    .add(TASK_CARD, &format!("evidence_files.{key}"), problem);
+                return None;
+            }
+        };
+        let bytes = fields::bytes(source, &name, key, self.findings)?;
+        Some((name, bytes.to_vec()))
+    }
+
+    fn snapshot(&mut self, evidence: Evidence) -> Option<Snapshot> {
+        let (name, bytes) = self.bytes(evidence)?;
+        let file = format!("{}: {name}", evidence.key());
+        snapshot::read(&file, &bytes, self.findings)
+    }
+
+    /// The times that were written tell the story in its order.
+    fn in_order(&mut self, before: &Snapshot, after: &Snapshot) {
+        let time = |text: &Option<String>| {
+            let text = text.as_deref()?;
+            (self.packet.read_time)(text)
+        };
+        let published = time(&self.card.published_at);
+        let (first, last) = (time(&before.captured_at), time(&after.captured_at));
+        let unreadable = [
+            (TASK_CARD, "published_at", published),
+            ("workspace_before", "captured_at", first),
+            ("workspace_after", "captured_at", last),
+        ];
+        for (file, field, time) in unreadable {
+            if time.is_none() {
+                self.findings.doubt(file, field, "is not a time");
+            }
+        }
+        if let (Some(first), Some(last)) = (first, last)
+            && last < first
+        {
+            let problem = "is earlier than that of workspace_before";
+            self.findings
+                .doubt("workspace_after", "captured_at", problem);
+        }
+    }
+
+    fn changes(&mut self, before: Snapshot, after: &Snapshot) -> Changes {
+        let paths: BTreeSet<&String> = before.files.keys().chain(after.files.keys()).collect();
+        let mut changes = Changes {
+            counted: BTreeSet::new(),
+            ignored: BTreeSet::new(),
+            before: BTreeMap::new(),
+        };
+        let mut witnesses = 0;
+        for path in paths {
+            if before.files.get(path) == after.files.get(path) {
+                witnesses += 1;
+            } else if self.is_ignored(path) {
+                changes.ignored.insert(path.clone());
+                self.noise_hides(path);
+            } else if !self.is_packet(path) {
+                changes.counted.insert(path.clone());
+            }
+        }
+        if witnesses == 0 {
+            let problem = "holds no file beside those that changed, so it can show nothing";
+            self.findings.doubt("workspace_before", "files", problem);
+        }
+        changes.before = before.files;
+        changes
+    }
+
+    fn is_packet(&self, path: &str) -> bool {
+        let directory = self.packet.directory.as_ref();
+        let rest = directory.and_then(|directory| path.strip_prefix(directory.as_str()));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    fn is_ignored(&mut self, path: &str) -> bool {
+        let mut ephemeral = self.ephemeral.iter();
+        ephemeral.any(|rule| rule.matches(path, self.effort)) || self.is_noise(path)
+    }
+
+    fn is_noise(&mut self, path: &str) -> bool {
+        let mut noise = self.card.noise.iter();
+        noise.any(|rule| rule.matches(path, self.effort))
+    }
+
+    /// Noise is what nobody works on, so it is never in scope.
+    fn noise_hides(&mut self, path: &str) {
+        let mut allowed = self.card.allowed.iter();
+        if allowed.any(|rule| rule.covers(path, self.effort)) && self.is_noise(path) {
+            let problem = format!("hides `{path}`, which is in allowed_paths");
+            self.findings
+                .doubt(TASK_CARD, "external_noise_paths", problem);
+        }
+    }
+
+    /// What changed is what was reported, and all of it is in scope.
+    pub(super) fn compare(&mut self, changes: &Changes, reported: Option<&BTreeSet<String>>) {
+        let field = "changed_files";
+        for path in &changes.counted {
+            let place = ("workspace_after", "files");
+            super::in_scope(self.card, path, place, self.findings, self.effort);
+        }
+        let Some(reported) = reported else {
+            return;
+        };
+        for path in reported {
+            if changes.counted.contains(path) || self.is_packet(path) || self.is_ignored(path) {
+                continue;
+            }
+            let problem = format!("mismatch: `{path}` is reported and did not change");
+            self.findings.add(EXECUTOR_REPORT, field, problem);
+            let place = (EXECUTOR_REPORT, field);
+            super::in_scope(self.card, path, place, self.findings, self.effort);
+        }
+        for path in changes.counted.difference(reported) {
+            let problem = format!("mismatch: `{path}` changed and is not reported");
+            self.findings.add(EXECUTOR_REPORT, field, problem);
+        }
+        if self.effort.is_spent() {
+            self.findings
+                .add(TASK_CARD, "external_noise_paths", Effort::PROBLEM);
+        }
+    }
+
+    /// Every acceptance command has a row that says it succeeded.
+    pub(super) fn log(&mut self) {
+        let Some((name, bytes)) = self.bytes(Evidence::Log) else {
+            return;
+        };
+        let published = self.card.published_at.as_deref();
+        let published = published.and_then(self.packet.read_time);
+        let mut rows = Vec::new();
+        for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let prefix = format!("line {}", at + 1);
+            match json::parse(line) {
+                Ok(Value::Object(entries)) => {
+                    let prefix = format!("{prefix}: ");
+                    let mut fields = Fields {
+                        file: &name,
+                        prefix: &prefix,
+                        entries: &entries,
+                        findings: self.findings,
+                    };
+                    rows.extend(row(&mut fields, published, self.packet.read_time));
+                }
+                Ok(_) => self
+                    .findings
+                    .add(&name, &prefix, "the row is not an object"),
+                Err(error) => {
+                    self.findings
+                        .add(&name, &prefix, format!("is not JSON: {error}"));
+                }
+            }
+        }
+        for command in &self.card.commands {
+            let mut codes = rows.iter().filter(|row| row.command == *command);
+            let last = codes.next_back().map(|row| row.exit_code);
+            if last != Some(0) && !codes.any(|row| row.exit_code == 0) {
+                let problem = format!("no row says that the acceptance command `{command}` passed");
+                self.findings.add(&name, "", problem);
+            } else if last != Some(0) {
+                let problem = format!("the acceptance command `{command}` failed the last time");
+                self.findings.doubt(&name, "", problem);
+            }
+        }
+    }
+}
+
+fn row(
+    fields: &mut Fields<'_, '_>,
+    published: Option<i64>,
+    read_time: fn(&str) -> Option<i64>,
+) -> Option<Row> {
+    let command = fields.text("command").map(|text| text.trim().to_owned());
+    let exit_code = exit_code(fields);
+    let started = fields.time("started_at").map(read_time);
+    let ended = fields.time("ended_at").map(read_time);
+    for (name, time) in [("started_at", started), ("ended_at", ended)] {
+        if time == Some(None) {
+            fields.doubt(name, "is not a time");
+        }
+    }
+    let (started, ended) = (started.flatten(), ended.flatten());
+    if started.zip(ended).is_some_and(|(start, end)| end < start) {
+        fields.doubt("ended_at", "is earlier than started_at");
+    }
+    if started
+        .zip(published)
+        .is_some_and(|(start, card)| start < card)
+    {
+        fields.doubt("started_at", "is earlier than the task card");
+    }
+    Some(Row {
+        command: command?,
+        exit_code: exit_code?,
+    })
+}
+
+/// An integer; also one that is written as a float or as text, as others have it.
+fn exit_code(fields: &mut Fields<'_, '_>) -> Option<i64> {
+    let name = "exit_code";
+    let value = fields.required(name)?;
+    let code = match value {
+        Value::Number(number) if number.is_i64() => return number.as_i64(),
+        Value::Number(number) => number
+            .as_f64()
+            .filter(|float| float.fract() == 0.0 && float.abs() < 1e9)
+            .and_then(|float| format!("{float:.0}").parse().ok()),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    match code {
+        Some(_) => fields.doubt(name, "is not written as an integer"),
+        None => fields.refuse(name, "is not an integer"),
+    }
+    code
+}

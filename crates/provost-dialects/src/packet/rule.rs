@@ -1,0 +1,285 @@
+//! Decides which paths a rule of a task card covers.
+//!
+//! A rule with `*`, `?` or `[` is a glob over the whole path, in which `*` also crosses `/` and
+//! `**/` may stand for no directory at all; a path that is spelled like the rule is covered, too.
+//! Any other rule is a path that covers itself and everything below it. Case counts.
+
+use provost_core::path::{PathError, RepoPath};
+
+/// The one spelling of a path: no outer blanks, `/` between names, no `./` in front, no `/` at the
+/// end. Nothing is left of a blank.
+pub(super) fn normal(text: &str) -> Result<Option<RepoPath>, PathError> {
+    let slashed = text.trim().replace('\\', "/");
+    let mut rest = slashed.as_str();
+    while let Some(shorter) = rest.strip_prefix("./") {
+        rest = shorter;
+    }
+    // A lone `/` stays, and is refused as absolute.
+    let trimmed = rest.trim_end_matches('/');
+    let path = if trimmed.is_empty() { rest } else { trimmed };
+    if path.is_empty() {
+        return Ok(None);
+    }
+    RepoPath::try_from(path).map(Some)
+}
+
+/// How much matching may still be done: rules and paths come from people nobody trusts.
+#[derive(Debug)]
+pub(super) struct Effort {
+    left: usize,
+    spent: bool,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            left: 100_000_000,
+            spent: false,
+        }
+    }
+}
+
+impl Effort {
+    pub(super) const PROBLEM: &str = "has so many or so long rules that matching them is given up";
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// Pays for `steps`, if there is enough left.
+    fn pay(&mut self, steps: usize) -> bool {
+        match self.left.checked_sub(steps) {
+            Some(left) => self.left = left,
+            None => self.spent = true,
+        }
+        !self.spent
+    }
+}
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub(super) enum Rule {
+    /// A path.
+    Path(RepoPath),
+    /// A pattern, and how it is written.
+    Glob(String, Vec<Token>),
+}
+
+/// A part of a pattern.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token {
+    One(char),
+    Any,
+    Set {
+        inverted: bool,
+        ranges: Vec<(char, char)>,
+    },
+    Many,
+    /// The next two tokens may be left out.
+    Maybe,
+}
+
+impl Rule {
+    pub(super) fn of(path: &RepoPath) -> Self {
+        let text = path.as_str();
+        if text.contains(['*', '?', '[']) {
+            Self::Glob(text.to_owned(), tokens(text))
+        } else {
+            Self::Path(path.clone())
+        }
+    }
+
+    /// Whether the rule holds no name at all, so that everything is covered.
+    pub(super) fn is_everything(&self) -> bool {
+        matches!(self, Self::Glob(text, _) if text.chars().all(|letter| "*/".contains(letter)))
+    }
+
+    /// Whether `path` is covered; a path rule covers everything below it.
+    pub(super) fn covers(&self, path: &str, effort: &mut Effort) -> bool {
+        match self {
+            Self::Path(rule) => {
+                let below = path.strip_prefix(rule.as_str());
+                effort.pay(rule.as_str().len())
+                    && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            Self::Glob(..) => self.matches(path, effort),
+        }
+    }
+
+    /// Whether `path` fits the pattern; a path rule fits only itself.
+    pub(super) fn matches(&self, path: &str, effort: &mut Effort) -> bool {
+        match self {
+            Self::Path(rule) => effort.pay(path.len()) && rule.as_str() == path,
+            Self::Glob(text, tokens) => {
+                text == path || effort.pay(tokens.len() * path.len()) && fits(tokens, path)
+            }
+        }
+    }
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let letters: Vec<char> = pattern.chars().collect();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < letters.len() {
+        let begins_name = at == 0 || letters[at - 1] == '/';
+        match letters[at] {
+            '*' if begins_name && letters[at..].starts_with(&['*', '*', '/']) => {
+                tokens.extend([Token::Maybe, Token::Many, Token::One('/')]);
+                at += 3;
+                continue;
+            }
+            '*' => tokens.push(Token::Many),
+            '?' => tokens.push(Token::Any),
+            '[' => {
+                if let Some((set, length)) = set(&letters[at..]) {
+                    tokens.push(set);
+                    at += length;
+                    continue;
+                }
+                tokens.push(Token::One('['));
+            }
+            letter => tokens.push(Token::One(letter)),
+        }
+        at += 1;
+    }
+    tokens
+}
+
+/// The set that begins `letters`, and how many letters it has; none if it does not end.
+fn set(letters: &[char]) -> Option<(Token, usize)> {
+    let inverted = letters.get(1) == Some(&'!');
+    let first = if inverted { 2 } else { 1 };
+    // A bracket in the first place stands for itself.
+    let end = (first + 1..letters.len()).find(|at| letters[*at] == ']')?;
+    let mut ranges = Vec::new();
+    let mut inner = &letters[first..end];
+    while let [from, rest @ ..] = inner {
+        if let ['-', to, rest @ ..] = rest {
+            ranges.push((*from, *to));
+            inner = rest;
+        } else {
+            ranges.push((*from, *from));
+            inner = rest;
+        }
+    }
+    Some((Token::Set { inverted, ranges }, end + 1))
+}
+
+/// Runs all ways through the pattern at once, so that no pattern takes longer than its length
+/// times the path's.
+fn fits(tokens: &[Token], path: &str) -> bool {
+    let mut here = vec![false; tokens.len() + 1];
+    here[0] = true;
+    skip(tokens, &mut here);
+    for letter in path.chars() {
+        let mut next = vec![false; tokens.len() + 1];
+        for (at, token) in tokens.iter().enumerate().filter(|(at, _)| here[*at]) {
+            match token {
+                Token::One(wanted) => next[at + 1] |= *wanted == letter,
+                Token::Any => next[at + 1] = true,
+                Token::Set { inverted, ranges } => {
+                    let inside = ranges
+                        .iter()
+                        .any(|(from, to)| (*from..=*to).contains(&letter));
+                    next[at + 1] |= inside != *inverted;
+                }
+                Token::Many => next[at] = true,
+                Token::Maybe => {}
+            }
+        }
+        here = next;
+        skip(tokens, &mut here);
+    }
+    here[tokens.len()]
+}
+
+/// Goes on over what may stand for nothing.
+fn skip(tokens: &[Token], here: &mut [bool]) {
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Many if here[at] => here[at + 1] = true,
+            Token::Maybe if here[at] => {
+                here[at + 1] = true;
+                here[at + 3] = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(text: &str) -> Rule {
+        Rule::of(&RepoPath::try_from(text).unwrap())
+    }
+
+    #[test]
+    fn a_rule_covers_what_its_text_says() {
+        let cases = [
+            ("src", "src", true),
+            ("src", "src/a/b.rs", true),
+            ("src", "src2/a", false),
+            ("src/**", "src/a/b.rs", true),
+            ("src/**", "src", false),
+            ("src/**", "src2/a", false),
+            ("src/*.rs", "src/a/b.rs", true),
+            ("src/*.rs", "src/a.py", false),
+            ("src/?/x.rs", "src/a/x.rs", true),
+            ("src/?/x.rs", "src/ab/x.rs", false),
+            ("src/[a-c].rs", "src/b.rs", true),
+            ("src/[a-c].rs", "src/d.rs", false),
+            ("src/[!a-c].rs", "src/d.rs", true),
+            ("src/[!a-c].rs", "src/a.rs", false),
+            ("src/[]].rs", "src/].rs", true),
+            ("src/[a", "src/[a", true),
+            ("app/[id].tsx", "app/[id].tsx", true),
+            ("app/[id].tsx", "app/i.tsx", true),
+            ("**/x/**", "x/y", true),
+            ("**/x/**", "a/b/x/y", true),
+            ("**/x/**", "ax/y", false),
+            ("src/**/x", "src/x", true),
+            ("src/**/x", "src/a/b/x", true),
+            ("src/**/x", "src/ax", false),
+            ("**", "a/b", true),
+            ("SRC/**", "src/a", false),
+        ];
+        for (text, path, want) in cases {
+            let mut effort = Effort::default();
+            assert_eq!(rule(text).covers(path, &mut effort), want, "{text} {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        let good = [
+            (" ./src/a ", "src/a"),
+            ("././src\\a/", "src/a"),
+            ("src//", "src"),
+        ];
+        for (text, want) in good {
+            assert_eq!(normal(text).unwrap().unwrap().as_str(), want, "{text:?}");
+        }
+        for blank in ["", "  ", "./", "././"] {
+            assert_eq!(normal(blank), Ok(None), "{blank:?}");
+        }
+        for bad in [
+            "/a", "/", "\\a", "a/../b", "..", "a//b", "a/./b", ".", "a\nb", "./../a",
+        ] {
+            assert!(normal(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_made_to_take_long_is_given_up() {
+        let slow = rule(&"*a".repeat(2000));
+        let path = "a".repeat(4000);
+        let mut effort = Effort::default();
+        for _ in 0..1000 {
+            slow.covers(&path, &mut effort);
+        }
+        assert!(effort.is_spent());
+    }
+}

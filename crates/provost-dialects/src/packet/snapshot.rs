@@ -1,0 +1,136 @@
+//! Snapshots of a workspace: the digest of every file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::json;
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::finding::Findings;
+use super::{Profile, refuse, rule};
+use provost_core::verdict::Verdict;
+
+const VERSION: &str = "subagent_workspace_snapshot_v1";
+
+/// A snapshot of a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When it was taken; none if that is not said as text.
+    pub captured_at: Option<String>,
+    /// The SHA-256 of every file in lower case, by its path from the root of the repository.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What differs between two snapshots.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Only in the later one.
+    pub added: BTreeSet<String>,
+    /// In both, with other bytes.
+    pub changed: BTreeSet<String>,
+    /// Only in the earlier one.
+    pub removed: BTreeSet<String>,
+}
+
+impl Snapshot {
+    /// Reads a snapshot called `file`; everything that is wrong with it is in the verdict.
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Verdict> {
+        let mut findings = Findings::default();
+        let snapshot = read(file, bytes, &mut findings);
+        match snapshot {
+            Some(snapshot) if findings.holds(Profile::Literal) => Ok(snapshot),
+            _ => Err(refuse(
+                &findings,
+                Profile::Literal,
+                Value::Object(Map::new()),
+            )),
+        }
+    }
+
+    /// The bytes of the file that holds the snapshot.
+    pub fn render(&self) -> String {
+        let value = serde_json::json!({
+            "schema_version": VERSION,
+            "captured_at": self.captured_at,
+            "files": self.files,
+        });
+        format!("{value:#}\n")
+    }
+
+    /// What changed from this one to `after`.
+    pub fn difference(&self, after: &Self) -> Difference {
+        let mut difference = Difference::default();
+        for (path, digest) in &after.files {
+            match self.files.get(path) {
+                None => difference.added.insert(path.clone()),
+                Some(before) if before != digest => difference.changed.insert(path.clone()),
+                Some(_) => false,
+            };
+        }
+        let gone = self
+            .files
+            .keys()
+            .filter(|path| !after.files.contains_key(*path));
+        difference.removed = gone.cloned().collect();
+        difference
+    }
+}
+
+/// Reads a snapshot as far as it can be read.
+pub(super) fn read(file: &str, bytes: &[u8], findings: &mut Findings) -> Option<Snapshot> {
+    let entries = match json::parse(bytes) {
+        Ok(Value::Object(entries)) => entries,
+        Ok(_) => {
+            findings.add(file, "", "is not a JSON object");
+            return None;
+        }
+        Err(error) => {
+            let problem = format!("is not JSON without duplicate keys: {error}");
+            findings.add(file, "", problem);
+            return None;
+        }
+    };
+    let mut fields = Fields {
+        file,
+        prefix: "",
+        entries: &entries,
+        findings,
+    };
+    fields.one_of("schema_version", &[VERSION]);
+    let captured_at = fields.time("captured_at").map(str::to_owned);
+    let Value::Object(files) = fields.required("files")? else {
+        fields.refuse("files", "is not an object");
+        return None;
+    };
+    let files = digests(files, &mut fields);
+    Some(Snapshot { captured_at, files })
+}
+
+/// The digest of every file, by the one spelling of its path.
+fn digests(files: &Map<String, Value>, fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+    let mut digests = BTreeMap::new();
+    for (key, value) in files {
+        let path = match rule::normal(key) {
+            Ok(Some(path)) => String::from(path),
+            Ok(None) => {
+                fields.refuse("files", format!("the path `{key}` is empty"));
+                continue;
+            }
+            Err(why) => {
+                fields.refuse("files", format!("the path `{key}` {why}"));
+                continue;
+            }
+        };
+        let digest = value.as_str().map(|text| text.trim().to_ascii_lowercase());
+        let is_digest =
+            |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(digest) = digest.filter(is_digest) else {
+            fields.refuse("files", format!("the digest of `{key}` is not a SHA-256"));
+            continue;
+        };
+        if digests.insert(path, digest).is_some() {
+            fields.refuse("files", format!("`{key}` is a duplicate of another path"));
+        }
+    }
+    digests
+}

@@ -1,0 +1,51 @@
+//! `provost check packet`: whether a control packet holds, and whether its phase is accepted.
+
+use clap::Args;
+use provost_dialects::packet::{self, Gate, Profile};
+
+use crate::answer::Outcome;
+use crate::folder::{Folder, NoFolder, Which};
+
+#[derive(Args)]
+pub(in crate::cli) struct CheckPacket {
+    #[command(flatten)]
+    which: Which,
+
+    /// Refuse what the text of the format permits and a careful reader would not.
+    #[arg(long)]
+    strict: bool,
+
+    /// Say whether the phase is accepted: packet, docs and black-box checks.
+    #[arg(long, requires_all = ["docs", "blackbox"])]
+    gate: bool,
+
+    /// A document that the phase must have updated; repeat for more.
+    #[arg(long, value_name = "PATH", requires = "gate")]
+    docs: Vec<String>,
+
+    /// The results of the black-box checks: `phase_id`, and `checks` with `goal_id` and `pass`.
+    #[arg(long, value_name = "FILE", requires = "gate")]
+    blackbox: Option<String>,
+}
+
+pub(super) fn run(check: &CheckPacket) -> Outcome {
+    let folder = match Folder::open(&check.which) {
+        Ok(folder) => folder,
+        Err(NoFolder::Refused(verdict)) => return Ok((*verdict).into()),
+        Err(NoFolder::Failed(failure)) => return Err(failure),
+    };
+    let gate = check.blackbox.as_ref().map(|blackbox| Gate {
+        docs: check
+            .docs
+            .iter()
+            .map(|path| folder.document(path))
+            .collect(),
+        blackbox: folder.document(blackbox),
+    });
+    let profile = if check.strict {
+        Profile::Strict
+    } else {
+        Profile::Literal
+    };
+    Ok(packet::judge(&folder.packet()?, profile, gate.as_ref()).into())
+}

@@ -1,0 +1,342 @@
+//! `provost packet`: makes control packets from what was measured.
+//!
+//! Publish, let the work be done, report, seal. Each stage ends with a signed list of the files so
+//! far, and the next one begins by holding the files against it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use provost_core::bundle::key::SigningKey;
+use provost_core::code::Code;
+use provost_core::contract::{self, document::Document as Contract};
+use provost_core::exit::Exit;
+use provost_core::gate::command::{self, CommandPolicy, Trust};
+use provost_core::json::LARGEST;
+use provost_core::path::RepoPath;
+use provost_core::verdict::Verdict;
+use provost_dialects::document::{self, Format};
+use provost_dialects::packet::compose::{self, Ran, Task};
+use provost_dialects::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Stage};
+use provost_dialects::packet::{
+    self, EXECUTOR_REPORT, Profile, Snapshot, Source, TASK_CARD, VALIDATOR_REPORT,
+};
+use provost_host::inventory::{self, Files};
+use provost_host::keys::Keys;
+use provost_host::{clock, ids, trial};
+use serde_json::json;
+
+use super::snapshot;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::folder::{Folder, NoFolder, Which};
+use crate::place::cache_root;
+use crate::show::tell;
+use crate::{input, show};
+
+#[derive(Subcommand)]
+pub(super) enum Packet {
+    /// Write the task card, and record the workspace as it is before the work.
+    Publish(Publish),
+    /// Run the acceptance commands in a box, record the workspace, and write the report.
+    Report(Report),
+    /// Check all of it, write the validator report, and seal the packet.
+    Seal(SealPacket),
+}
+
+#[derive(Args)]
+pub(super) struct Publish {
+    #[command(flatten)]
+    which: Which,
+
+    /// A goal of the phase; repeat for more.
+    #[arg(long, value_name = "ID")]
+    goal: Vec<String>,
+
+    /// A path or glob that may be changed; repeat for more.
+    #[arg(long, value_name = "PATH")]
+    allow: Vec<String>,
+
+    /// A command that decides about the work; repeat for more.
+    #[arg(long, value_name = "CMD")]
+    accept: Vec<String>,
+
+    /// A glob of what changes by itself; repeat for more.
+    #[arg(long, value_name = "GLOB")]
+    noise: Vec<String>,
+
+    /// A contract to take paths and commands from: JSON, YAML or TOML.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(super) struct Report {
+    #[command(flatten)]
+    which: Which,
+
+    /// When a command is ended, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
+    timeout: u64,
+}
+
+#[derive(Args)]
+pub(super) struct SealPacket {
+    #[command(flatten)]
+    which: Which,
+
+    /// A document that the phase must have updated; repeat for more.
+    #[arg(long, value_name = "PATH")]
+    docs: Vec<String>,
+}
+
+/// What ends a step early.
+enum Stop {
+    Refused(Verdict),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Verdict> for Stop {
+    fn from(verdict: Verdict) -> Self {
+        Self::Refused(verdict)
+    }
+}
+
+impl From<NoFolder> for Stop {
+    fn from(none: NoFolder) -> Self {
+        match none {
+            NoFolder::Refused(verdict) => Self::Refused(*verdict),
+            NoFolder::Failed(failure) => Self::Failed(failure),
+        }
+    }
+}
+
+pub(super) fn run(packet: &Packet) -> Outcome {
+    let done = match packet {
+        Packet::Publish(publish) => self::publish(publish),
+        Packet::Report(report) => self::report(report),
+        Packet::Seal(seal) => self::conclude(seal),
+    };
+    match done {
+        Ok(answer) => Ok(answer),
+        Err(Stop::Refused(verdict)) => Ok(verdict.into()),
+        Err(Stop::Failed(failure)) => Err(failure),
+    }
+}
+
+fn publish(publish: &Publish) -> Result<Answer, Stop> {
+    let folder = Folder::open(&publish.which)?;
+    let directory = inside(&folder)?;
+    if folder.source(TASK_CARD) != Source::Missing || folder.source(SEAL) != Source::Missing {
+        let reason = format!("there is a packet already: `{}`", folder.place.display());
+        return Err(Failure::new(Code::UsageError, reason).into());
+    }
+    let task = task(publish, directory)?;
+    let card = compose::task_card(&task)?;
+    let key = signing_key()?;
+    fs::create_dir_all(&folder.place).map_err(|error| {
+        let reason = format!("`{}`: {error}", folder.place.display());
+        Failure::new(Code::HostFailed, reason)
+    })?;
+    // Opened again, because it is there only now.
+    let folder = Folder::open(&publish.which)?;
+    let (before, _) = record(&folder)?;
+    folder.write(BEFORE, &before.render())?;
+    folder.write(TASK_CARD, &card)?;
+    sealed(&folder, Stage::Published, &key)?;
+    let files = before.files.len();
+    let place = folder.place.display().to_string();
+    let words = format!("published {place}: {files} files recorded before the work");
+    let json = json!({ "packet": place, "files": files, "published_at": task.published_at });
+    Ok(Answer::data(json, words))
+}
+
+/// What the flags and the contract ask for.
+fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
+    let mut task = Task {
+        phase_id: publish.which.phase_id.clone(),
+        goals: publish.goal.clone(),
+        allowed: publish.allow.clone(),
+        noise: publish.noise.clone(),
+        commands: publish.accept.clone(),
+        published_at: clock::now(),
+        directory,
+    };
+    let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
+    let may_run = |text: &String, trust| {
+        let verdict = command::judge(text, &policy, trust);
+        if verdict.allow { Ok(()) } else { Err(verdict) }
+    };
+    for command in &publish.accept {
+        may_run(command, Trust::TypedByPerson)?;
+    }
+    if let Some(file) = &publish.contract {
+        let contract = read_contract(file)?;
+        task.allowed.extend(contract.allowed_paths);
+        for test in contract.acceptance_tests {
+            may_run(&test.cmd, Trust::FromFile)?;
+            task.commands.push(test.cmd);
+        }
+        if task.goals.is_empty() {
+            task.goals.push(contract.task_id);
+        }
+    }
+    Ok(task)
+}
+
+fn read_contract(file: &Path) -> Result<Contract, Failure> {
+    let bytes = input::read(file, LARGEST)?;
+    let wrong = |error: &dyn std::error::Error| {
+        let reason = format!("`{}`: {error}", file.display());
+        Failure::new(Code::InputInvalid, reason)
+    };
+    let name = file.to_string_lossy();
+    let format = Format::of_name(&name).unwrap_or(Format::Json);
+    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
+    contract::parse(value.to_string().as_bytes()).map_err(|error| wrong(&error))
+}
+
+fn report(report: &Report) -> Result<Answer, Stop> {
+    let folder = Folder::open(&report.which)?;
+    let phase_id = report.which.phase_id.as_str();
+    inside(&folder)?;
+    // A report may be repeated, after more work, until the packet is sealed.
+    let stages = [Stage::Published, Stage::Reported];
+    published(&folder, &stages)?;
+    let key = signing_key()?;
+    let commands = compose::commands(&folder.source(TASK_CARD), phase_id)?;
+    let (after, files) = record(&folder)?;
+    let rows = try_commands(&commands, &files, report.timeout)?;
+    let (again, _) = record(&folder)?;
+    if again.files != after.files {
+        let reason = "the workspace changed while its commands ran; report again";
+        return Err(Failure::new(Code::TreeChanged, reason).into());
+    }
+    folder.write(AFTER, &after.render())?;
+    folder.write(LOG, &compose::log(&rows))?;
+    let changed = compose::changed_files(&folder.packet()?)?;
+    let text = compose::executor_report(phase_id, &changed, &rows, &clock::now());
+    folder.write(EXECUTOR_REPORT, &text)?;
+    sealed(&folder, Stage::Reported, &key)?;
+    let failed = rows.iter().filter(|row| row.exit_code != 0).count();
+    let mut words = format!("{} files changed\n", changed.len());
+    for row in &rows {
+        words += &format!("exit {}: {}\n", row.exit_code, show::plain(&row.command));
+    }
+    let codes = rows.iter().map(|row| {
+        json!({
+            "command": row.command, "exit_code": row.exit_code,
+        })
+    });
+    let json = json!({
+        "packet": folder.place.display().to_string(),
+        "changed_files": changed,
+        "commands": codes.collect::<Vec<_>>(),
+    });
+    let exit = if failed == 0 { Exit::Yes } else { Exit::No };
+    Ok(Answer {
+        exit,
+        json,
+        text: words,
+    })
+}
+
+/// Runs the acceptance commands on a copy of exactly `files`.
+fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<Ran>, Stop> {
+    let mut argvs = Vec::new();
+    for text in commands {
+        let argv = command::split(text)
+            .map_err(|flaw| Verdict::deny(Code::CommandRefused, format!("`{text}`: {flaw}")))?;
+        argvs.push(argv);
+        tell(&format!("to run in a box: {}", show::plain(text)));
+    }
+    let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let scratch = cache_root()?.join("packets").join(name);
+    let here = Path::new(".");
+    let tried = trial::run(here, files, &scratch, &argvs, seconds)
+        .map_err(|error| Failure::of(error.code(), &error))?;
+    let rows = commands.iter().zip(tried).map(|(command, tried)| Ran {
+        command: command.clone(),
+        exit_code: tried.exit_code,
+        started_at: tried.started_at,
+        ended_at: tried.ended_at,
+        stdout_tail: tried.stdout_tail,
+        stderr_tail: tried.stderr_tail,
+    });
+    Ok(rows.collect())
+}
+
+fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
+    let folder = Folder::open(&seal.which)?;
+    published(&folder, &[Stage::Reported])?;
+    let key = signing_key()?;
+    let docs: Vec<_> = seal.docs.iter().map(|path| folder.document(path)).collect();
+    let text = compose::validator_report(&folder.packet()?, &docs, &clock::now());
+    folder.write(VALIDATOR_REPORT, &text)?;
+    sealed(&folder, Stage::Sealed, &key)?;
+    let strict = packet::judge(&folder.packet()?, Profile::Strict, None);
+    if strict.allow {
+        let words = format!("sealed {}: pass", folder.place.display());
+        let json = json!({ "packet": folder.place.display().to_string(), "status": "pass" });
+        return Ok(Answer::data(json, words));
+    }
+    Err(Stop::Refused(strict))
+}
+
+/// The packet's directory in the repository, where a packet that is made must lie.
+fn inside(folder: &Folder<'_>) -> Result<RepoPath, Failure> {
+    folder.directory.clone().ok_or_else(|| {
+        let reason = format!(
+            "`{}` lies outside the current directory",
+            folder.place.display()
+        );
+        Failure::new(Code::UsageError, reason).hint("go to the root of the repository")
+    })
+}
+
+/// The packet is at one of `stages`, and nobody touched what was sealed then.
+fn published(folder: &Folder<'_>, stages: &[Stage]) -> Result<(), Stop> {
+    let sealed = folder.sealed()?;
+    seal::verify(&sealed, &folder.which.phase_id, stages)?;
+    Ok(())
+}
+
+/// Seals what is there of `stage`.
+fn sealed(folder: &Folder<'_>, stage: Stage, key: &SigningKey) -> Result<(), Failure> {
+    let files: BTreeMap<_, _> = folder.sealable();
+    let seal = seal::seal(&folder.which.phase_id, stage, &files, key);
+    let seal = seal.ok_or_else(|| {
+        let reason = "a file of the packet vanished while it was sealed";
+        Failure::new(Code::HostFailed, reason)
+    })?;
+    folder.write(SEAL, &seal)
+}
+
+/// The workspace as it is now, without the packet itself.
+fn record(folder: &Folder<'_>) -> Result<(Snapshot, Files), Failure> {
+    // Without the cache: this is evidence, and whoever did the work may write there.
+    let mut files = inventory::take(Path::new("."), None)
+        .map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    if let Some(directory) = &folder.directory {
+        files.retain(|path, _| !path.is_within(directory));
+    }
+    Ok((snapshot::of(&files), files))
+}
+
+fn signing_key() -> Result<SigningKey, Failure> {
+    let unsafe_key = |error: provost_host::keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
+    let here = std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let keys = Keys::find().map_err(unsafe_key)?;
+    let keys = keys.outside(&here).map_err(unsafe_key)?;
+    let (key, _) = keys
+        .outside_repository_around(&here)
+        .and_then(|keys| keys.load_or_create())
+        .map_err(unsafe_key)?;
+    Ok(key)
+}

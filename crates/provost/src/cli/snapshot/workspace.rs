@@ -1,0 +1,108 @@
+//! The snapshot of a workspace: the digest of every file, and what changed.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::json::LARGEST;
+use provost_core::object::sha256;
+use provost_core::path::RepoPath;
+use provost_dialects::packet::{Difference, Snapshot};
+use provost_host::clock;
+use provost_host::inventory::{self, Cache, Files};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
+use crate::place::cache_root;
+
+pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -> Outcome {
+    let before = match before {
+        Some(file) => Some(read(file)?),
+        None => None,
+    };
+    let snapshot = of(&files(directory)?);
+    let text = snapshot.render();
+    if let Some(out) = out {
+        super::write(out, &text)?;
+    }
+    let difference = before.map(|before| before.difference(&snapshot));
+    if out.is_none() && difference.is_none() {
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        return Ok(Answer::data(json, text));
+    }
+    let files = snapshot.files.len();
+    let mut words = format!("recorded {files} files\n");
+    let mut json = json!({
+        "out": out.map(|out| out.display().to_string()),
+        "captured_at": snapshot.captured_at,
+        "files": files,
+    });
+    if let Some(difference) = difference {
+        words = render(&difference);
+        json["added"] = json!(difference.added);
+        json["changed"] = json!(difference.changed);
+        json["removed"] = json!(difference.removed);
+    }
+    Ok(Answer::data(json, words))
+}
+
+/// Every file of `directory` as it is now; what did not change since the last time is not read.
+fn files(directory: &Path) -> Result<Files, Failure> {
+    let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
+    let real = directory.canonicalize().map_err(|error| {
+        let reason = format!("`{}`: {error}", directory.display());
+        Failure::new(Code::InputUnreadable, reason)
+    })?;
+    let name = sha256(real.as_os_str().as_encoded_bytes());
+    // Only a saving of time: without a place for it every file is read.
+    let place = cache_root().ok();
+    let mut cache = place.map(|place| Cache::open(&place.join("files").join(&name[..32])));
+    let files = inventory::take(&real, cache.as_mut()).map_err(|error| failed(&error))?;
+    if let Some(cache) = cache {
+        let _ = cache.save();
+    }
+    Ok(files)
+}
+
+/// The snapshot of these files, taken now.
+pub(in crate::cli) fn of(files: &Files) -> Snapshot {
+    let hex = |digest: &[u8; 32]| {
+        let mut text = String::with_capacity(64);
+        for byte in digest {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    };
+    let row = |(path, digest): (&RepoPath, &[u8; 32])| (path.to_string(), hex(digest));
+    Snapshot {
+        captured_at: Some(clock::now()),
+        files: files.iter().map(row).collect(),
+    }
+}
+
+fn read(file: &Path) -> Result<Snapshot, Failure> {
+    let bytes = input::read(file, LARGEST)?;
+    Snapshot::parse(&file.display().to_string(), &bytes).map_err(|verdict| {
+        Failure::new(Code::InputInvalid, verdict.reason)
+            .hint("make it with `provost snapshot`, before the work begins")
+    })
+}
+
+fn render(difference: &Difference) -> String {
+    let rows = [
+        ("added", &difference.added),
+        ("changed", &difference.changed),
+        ("removed", &difference.removed),
+    ];
+    let mut text = String::new();
+    for (word, paths) in rows {
+        for path in paths {
+            let _ = writeln!(text, "{word} {path}");
+        }
+    }
+    if text.is_empty() {
+        text.push_str("nothing changed\n");
+    }
+    text
+}
