@@ -8,6 +8,7 @@ mod explain;
 mod init;
 mod key;
 mod land;
+mod package;
 mod resume;
 mod run;
 mod runs;
@@ -72,6 +73,9 @@ enum Command {
     /// Judge something by the rules, without running anything.
     #[command(subcommand)]
     Check(check::Check),
+    /// What an agent may do, and what its children may.
+    #[command(subcommand)]
+    Package(package::Package),
     /// Say what a code means and what to do.
     Explain(explain::Explain),
     /// Record the files of a git directory that steer git.
@@ -128,6 +132,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Lease(lease) => salvage::lease(&lease),
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
+        Command::Package(package) => package::run(&package),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),

@@ -1,0 +1,1 @@
+//! Facts about version 1 beside the corpus.
