@@ -3,6 +3,7 @@
 //! A kind of case has a module that knows its files and how a case is run from outside. A case that
 //! cannot be run does not hold; so does a folder without cases.
 
+mod child_packages;
 mod commandgate;
 mod diffgate;
 mod packets;
@@ -36,7 +37,7 @@ impl fmt::Display for CorpusError {
             Self::UnknownKind(kind) => {
                 write!(
                     formatter,
-                    "no runner for `{kind}`; there are commandgate, diffgate, packets"
+                    "no runner for `{kind}`; there are child-packages, commandgate, diffgate, packets"
                 )
             }
             Self::Unreadable(path, why) => write!(formatter, "{}: {why}", path.display()),
@@ -77,6 +78,7 @@ impl fmt::Display for Report {
 /// Runs the cases of `kind` in `directory` against `program`.
 pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
     let results = match kind {
+        "child-packages" => child_packages::run(directory, program)?,
         "commandgate" => commandgate::run(directory, program)?,
         "diffgate" => diffgate::run(directory, program)?,
         "packets" => packets::run(directory, program)?,
@@ -103,6 +105,15 @@ fn read_cases<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusErr
     struct File<T> {
         cases: Vec<T>,
     }
+    let mut cases = Vec::new();
+    for file in read_files::<File<T>>(directory)? {
+        cases.extend(file.cases);
+    }
+    Ok(cases)
+}
+
+/// Reads every JSON file in `directory`, in the order of their names.
+fn read_files<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
         move |error| CorpusError::Unreadable(path, error)
@@ -113,14 +124,11 @@ fn read_cases<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusErr
         .filter(|path| path.extension().is_some_and(|end| end == "json"))
         .collect();
     files.sort();
-    let mut cases = Vec::new();
-    for path in files {
+    let read = |path: PathBuf| {
         let bytes = fs::read(&path).map_err(unreadable(&path))?;
-        let file: File<T> =
-            serde_json::from_slice(&bytes).map_err(|error| CorpusError::Malformed(path, error))?;
-        cases.extend(file.cases);
-    }
-    Ok(cases)
+        serde_json::from_slice(&bytes).map_err(|error| CorpusError::Malformed(path, error))
+    };
+    files.into_iter().map(read).collect()
 }
 
 /// The longest an answer of the program may take.

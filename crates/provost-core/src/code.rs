@@ -148,6 +148,72 @@ catalogue! {
     /// The keys are kept where others get at them, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 
+    // Packages of child agents.
+    /// A package or a request for one cannot be read.
+    PackageMalformed = "PACKAGE_MALFORMED" => No,
+    /// A child asks for more than its parent may delegate.
+    PackageExceedsGrant = "PACKAGE_EXCEEDS_GRANT" => No,
+    /// A package holds two things under one name.
+    PackageDuplicate = "PACKAGE_DUPLICATE" => No,
+    /// A package says that it is of a version nobody knows.
+    SchemaVersionUnsupported = "SCHEMA_VERSION_UNSUPPORTED" => No,
+    /// A package does not say by which way its model is reached.
+    ProviderRouteIdMissing = "PROVIDER_ROUTE_ID_MISSING" => No,
+    /// A package does not say which model answers.
+    ProviderModelIdMissing = "PROVIDER_MODEL_ID_MISSING" => No,
+    /// A capability of a kind that is kept for later is marked as active.
+    ReservedCapabilityActive = "RESERVED_CAPABILITY_ACTIVE" => No,
+    /// A capability of a kind that is kept for later is shown to the model.
+    ReservedCapabilityProjected = "RESERVED_CAPABILITY_PROJECTED" => No,
+    /// A capability of a kind that is kept for later has an executor.
+    ReservedCapabilityExecutable = "RESERVED_CAPABILITY_EXECUTABLE" => No,
+    /// A model would see a capability that nothing can execute.
+    VisibleCapabilityWithoutExecutor = "VISIBLE_CAPABILITY_WITHOUT_EXECUTOR" => No,
+    /// A model would see a capability that only the host's policy governs.
+    VisibleCapabilityHostPolicy = "VISIBLE_CAPABILITY_HOST_POLICY" => No,
+    /// The schema of an output contract has no digest.
+    OutputContractHashPrefix = "OUTPUT_CONTRACT_HASH_PREFIX" => No,
+    /// A hook has no time to answer.
+    HookTimeoutZero = "HOOK_TIMEOUT_ZERO" => No,
+    /// A hook may do something that its point does not allow.
+    HookRightNotAllowed = "HOOK_RIGHT_NOT_ALLOWED" => No,
+    /// A hook nobody waits for may change something.
+    HookNonblockingMutates = "HOOK_NONBLOCKING_MUTATES" => No,
+    /// A hook that guards something lets it pass when the hook fails.
+    HookFailOpenSecurity = "HOOK_FAIL_OPEN_SECURITY" => No,
+    /// A hook has no sidecar that stands for it in the fingerprint.
+    HookSidecarMissing = "HOOK_SIDECAR_MISSING" => No,
+    /// The sidecar of a hook is not the one that the hook makes.
+    HookSidecarMismatch = "HOOK_SIDECAR_MISMATCH" => No,
+    /// An isolation requirement says that it is of a version nobody knows.
+    IsolationSchemaVersion = "ISOLATION_SCHEMA_VERSION" => No,
+    /// A summary is to be handed over with a budget of no tokens.
+    HandoffSummaryZeroTokens = "HANDOFF_SUMMARY_ZERO_TOKENS" => No,
+    /// Selected documents are to be handed over, and none is selected.
+    HandoffSelectedRefsEmpty = "HANDOFF_SELECTED_REFS_EMPTY" => No,
+    /// The full history is to be handed over without an audit.
+    HandoffFullHistoryNoAudit = "HANDOFF_FULL_HISTORY_NO_AUDIT" => No,
+    /// Only the host's policy governs a summary that is handed over.
+    HandoffHostPolicySummaryOnly = "HANDOFF_HOST_POLICY_SUMMARY_ONLY" => No,
+    /// Only the host's policy governs documents that are handed over.
+    HandoffHostPolicySelectedRefs = "HANDOFF_HOST_POLICY_SELECTED_REFS" => No,
+    /// Only the host's policy governs a history that is handed over.
+    HandoffHostPolicyFullHistoryWithPolicy = "HANDOFF_HOST_POLICY_FULL_HISTORY_WITH_POLICY" => No,
+    /// A child would keep the tools that start children.
+    RecursionNotStripped = "RECURSION_NOT_STRIPPED" => No,
+    /// The parent's package is not the one the request was made for.
+    ParentFingerprintMismatch = "PARENT_FINGERPRINT_MISMATCH" => No,
+    /// A child asks for a route that its parent does not allow.
+    RouteOverrideNotAllowed = "ROUTE_OVERRIDE_NOT_ALLOWED" => No,
+    /// A route override names no route or no model.
+    RouteOverrideBlank = "ROUTE_OVERRIDE_BLANK" => No,
+    /// The id of a child is so long that its package can have no id.
+    ChildIdTooLong = "CHILD_ID_TOO_LONG" => No,
+    /// No level is left on which a child could be started.
+    DepthExhausted = "DEPTH_EXHAUSTED" => No,
+    /// No child is left that could be started.
+    ChildrenExhausted = "CHILDREN_EXHAUSTED" => No,
+
     /// A bug of ours.
     Bug = "BUG" => Bug,
 }

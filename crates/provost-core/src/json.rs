@@ -98,6 +98,27 @@ pub fn canonical(value: &Value) -> String {
     value.to_string()
 }
 
+/// Where `given` has a list although what was read from it is an object, as a JSON pointer.
+///
+/// Readers made by serde also take the fields of an object from a list, in the order they are
+/// declared. Nobody writes that on purpose, and it reads differently as soon as a field is added.
+pub fn positional(given: &Value, read: &Value) -> Option<String> {
+    match (given, read) {
+        (Value::Array(_), Value::Object(_)) => Some(String::new()),
+        (Value::Array(given), Value::Array(read)) => {
+            let mut pairs = given.iter().zip(read).enumerate();
+            pairs.find_map(|(at, (given, read))| {
+                positional(given, read).map(|rest| format!("/{at}{rest}"))
+            })
+        }
+        (Value::Object(given), Value::Object(read)) => given.iter().find_map(|(name, given)| {
+            let rest = positional(given, read.get(name)?)?;
+            Some(format!("/{name}{rest}"))
+        }),
+        _ => None,
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     depth: usize,

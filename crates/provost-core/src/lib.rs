@@ -21,6 +21,7 @@ pub mod json;
 pub mod lease;
 pub mod object;
 pub mod pack;
+pub mod package;
 pub mod path;
 pub mod protect;
 pub mod record;

@@ -10,6 +10,7 @@ mod init;
 mod key;
 mod land;
 mod log;
+mod package;
 mod packet;
 mod resume;
 mod run;
@@ -80,6 +81,9 @@ enum Command {
     /// Judge something by the rules, without running anything.
     #[command(subcommand)]
     Check(check::Check),
+    /// Say what an agent may do, and what its children may.
+    #[command(subcommand)]
+    Package(package::Package),
     /// Say what a code means and what to do, or how a contract is written.
     Explain(explain::Explain),
     /// Record the files of a workspace, or those of a git directory that steer git.
@@ -181,6 +185,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Lease(lease) => salvage::lease(&lease),
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
+        Command::Package(package) => package::run(&package),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),

@@ -33,3 +33,9 @@ fn the_diff_gate_holds_our_own_cases() {
     let report = run("diffgate", "corpus-own/diffgate").unwrap();
     assert!(report.holds(), "{report}");
 }
+
+#[test]
+fn child_packages_hold_their_corpus() {
+    let report = run("child-packages", "corpus/child-packages").unwrap();
+    assert!(report.holds(), "{report}");
+}

@@ -1,0 +1,204 @@
+//! Takes a child's package from what its parent may delegate.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::document::Version;
+use super::{
+    Authority, Budget, Capability, Effect, Fingerprint, Handoff, Id, Kind, Package, Refusal, Set,
+};
+use crate::code::Code;
+
+/// What is asked for a child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The package it is taken from.
+    pub parent: Package,
+    /// The fingerprint under which that package was approved.
+    pub parent_fingerprint: Fingerprint,
+    /// Whom it is for.
+    pub child_agent_id: Id,
+    /// Which capabilities it keeps.
+    pub tools: ToolPolicy,
+    /// What else it may do itself. Capabilities come from `tools`, so there are none here.
+    #[serde(default)]
+    pub ask: Authority,
+    /// What it may let its own children do.
+    #[serde(default)]
+    pub delegate: Authority,
+    /// How many agents it may start.
+    #[serde(default)]
+    pub children: u32,
+    /// Hooks that watch over it, beside those of its parent.
+    #[serde(default)]
+    pub guards: Set<Id>,
+    /// What it is told.
+    #[serde(default)]
+    pub handoff: Handoff,
+}
+
+/// Which of the capabilities that the parent may delegate the child gets.
+///
+/// The braces are there because a variant without them takes members nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToolPolicy {
+    /// All of them.
+    Inherit {},
+    /// Those that only look.
+    ReadOnly {},
+    /// None, of any kind.
+    NoTools {},
+    /// Those that are named.
+    Allow {
+        /// Their ids.
+        ids: Set<Id>,
+    },
+}
+
+/// Something the child did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stripped {
+    /// The axis.
+    pub axis: &'static str,
+    /// The capability, on that axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Id>,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A child's package, and how it came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Derived {
+    /// The package.
+    pub package: Package,
+    /// What was left out.
+    pub stripped: Vec<Stripped>,
+    /// What the parent may still start.
+    pub parent_budget: Budget,
+}
+
+impl Derived {
+    /// The answer for programs.
+    pub fn render(&self) -> Value {
+        json!({
+            "ok": true,
+            "parent_fingerprint": self.package.parent,
+            "child_fingerprint": self.package.fingerprint(),
+            "package": self.package.canonical(),
+            "stripped": self.stripped,
+            "parent_budget": self.parent_budget,
+        })
+    }
+}
+
+/// Derives the child that `request` asks for, or says everything that is not granted.
+pub fn derive(request: &Request) -> Result<Derived, Refusal> {
+    let parent = &request.parent;
+    let fingerprint = parent.fingerprint();
+    if fingerprint != request.parent_fingerprint {
+        let reason = format!("the parent's fingerprint is {fingerprint}");
+        return Err(Refusal::rule(Code::ParentFingerprintMismatch, reason));
+    }
+    request.handoff.validate()?;
+    let (parent_budget, budget) = parent.budget.spend(request.children)?;
+    let grant = &parent.delegate;
+    let findings = excess(request, grant, budget);
+    if !findings.is_empty() {
+        let reason = format!(
+            "the child asks for more than it can be given: {}",
+            findings[0]
+        );
+        return Err(Refusal::rule(Code::PackageExceedsGrant, reason).with(findings));
+    }
+    let mut stripped = Vec::new();
+    let mut exercise = request.ask.clone();
+    exercise.capabilities = keep(request, grant, budget, &mut stripped);
+    let mut delegate = request.delegate.clone();
+    delegate.capabilities = keep(request, &request.delegate, budget, &mut Vec::new());
+    if request.tools == (ToolPolicy::ReadOnly {}) {
+        let (left, emptied) = exercise.read_only();
+        exercise = left;
+        delegate = delegate.read_only().0;
+        stripped.extend(emptied.into_iter().map(|axis| Stripped {
+            axis,
+            id: None,
+            reason: "read_only",
+        }));
+    }
+    let guards = parent.guards.iter().chain(request.guards.iter());
+    let package = Package {
+        schema_version: Version,
+        agent: request.child_agent_id.clone(),
+        parent: Some(fingerprint),
+        exercise,
+        delegate,
+        budget,
+        guards: guards.cloned().collect(),
+        handoff: request.handoff.clone(),
+    };
+    Ok(Derived {
+        package,
+        stripped,
+        parent_budget,
+    })
+}
+
+/// Everything that `request` asks beyond `grant`.
+fn excess(request: &Request, grant: &Authority, budget: Budget) -> Vec<String> {
+    let named = |what: &str, list: Vec<String>| -> Vec<String> {
+        list.into_iter()
+            .map(|row| format!("{what}.{row}"))
+            .collect()
+    };
+    let mut found = named("ask", request.ask.excess(grant));
+    if !request.ask.capabilities.is_empty() {
+        found.push("ask.capabilities: `tools` says which are kept".to_owned());
+    }
+    found.extend(named("delegate", request.delegate.excess(grant)));
+    if budget.children == 0 && !request.delegate.is_empty() {
+        found.push("delegate: the child may start nobody to delegate to".to_owned());
+    }
+    if let ToolPolicy::Allow { ids } = &request.tools {
+        let unknown = ids.iter().filter(|id| grant.capabilities.get(id).is_none());
+        found.extend(unknown.map(|id| format!("tools: `{id}` is not granted")));
+    }
+    found
+}
+
+/// The capabilities of `from` that the child keeps.
+fn keep(
+    request: &Request,
+    from: &Authority,
+    budget: Budget,
+    stripped: &mut Vec<Stripped>,
+) -> super::Keyed<Capability> {
+    let reason = |capability: &Capability| -> Option<&'static str> {
+        let starts =
+            capability.kind == Kind::AgentAsTool || capability.effect() == Effect::Delegate;
+        if starts && (budget.levels == 0 || budget.children == 0) {
+            return Some("no_child_left");
+        }
+        match &request.tools {
+            ToolPolicy::Inherit {} => None,
+            ToolPolicy::ReadOnly {} => (capability.effect() != Effect::Read).then_some("read_only"),
+            ToolPolicy::NoTools {} => Some("no_tools"),
+            ToolPolicy::Allow { ids } => (!ids.contains(&capability.id)).then_some("not_listed"),
+        }
+    };
+    let kept = |capability: &&Capability| match reason(capability) {
+        None => true,
+        Some(reason) => {
+            stripped.push(Stripped {
+                axis: "capabilities",
+                id: Some(capability.id.clone()),
+                reason,
+            });
+            false
+        }
+    };
+    from.capabilities.iter().filter(kept).cloned().collect()
+}

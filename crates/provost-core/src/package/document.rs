@@ -1,0 +1,123 @@
+//! The package itself, and its fingerprint.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Authority, Handoff, Id, Refusal, Set};
+use crate::code::Code;
+use crate::{json as text, object};
+
+/// What every fingerprint begins with.
+const ALGORITHM: &str = "sha256:provost-package-v2";
+
+/// What one agent may do, frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// The version of this format.
+    pub schema_version: Version,
+    /// Whom it is for.
+    pub agent: Id,
+    /// The package it was derived from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Fingerprint>,
+    /// What the agent may do itself.
+    #[serde(default)]
+    pub exercise: Authority,
+    /// What it may let its children do.
+    #[serde(default)]
+    pub delegate: Authority,
+    /// How many agents may come after it.
+    #[serde(default)]
+    pub budget: Budget,
+    /// The hooks that watch over it; children keep them all.
+    #[serde(default)]
+    pub guards: Set<Id>,
+    /// What it was told when it was started.
+    #[serde(default)]
+    pub handoff: Handoff,
+}
+
+/// The version of the format, which is always 2.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct Version;
+
+impl TryFrom<u64> for Version {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Self, String> {
+        if number == u64::from(Self) {
+            return Ok(Self);
+        }
+        Err(format!("version {number} is not known; 2 is"))
+    }
+}
+
+impl From<Version> for u64 {
+    fn from(_: Version) -> Self {
+        2
+    }
+}
+
+/// How many agents may come after one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// How many generations.
+    pub levels: u32,
+    /// How many agents in all of them together.
+    pub children: u32,
+}
+
+impl Budget {
+    /// Takes one child from the budget, and `children` more for that child to start.
+    ///
+    /// Gives what is left, and the child's own budget; together they are never more than before.
+    pub fn spend(self, children: u32) -> Result<(Self, Self), Refusal> {
+        let Some(levels) = self.levels.checked_sub(1) else {
+            let reason = "no level is left for a child";
+            return Err(Refusal::rule(Code::DepthExhausted, reason));
+        };
+        let cost = children.checked_add(1);
+        let Some(rest) = cost.and_then(|cost| self.children.checked_sub(cost)) else {
+            let reason = format!(
+                "one child with {children} of its own is asked, and {} are left",
+                self.children
+            );
+            return Err(Refusal::rule(Code::ChildrenExhausted, reason));
+        };
+        let rest = Self {
+            levels: self.levels,
+            children: rest,
+        };
+        Ok((rest, Self { levels, children }))
+    }
+}
+
+/// Names a package by what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Package {
+    /// The package in its one spelling: sets in order, defaults written out.
+    pub fn canonical(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The fingerprint: two packages have the same one only if they hold the same.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let preimage = json!({ "algorithm": ALGORITHM, "package": self.canonical() });
+        let digest = object::sha256(text::canonical(&preimage).as_bytes());
+        Fingerprint(format!("{ALGORITHM}:{digest}"))
+    }
+}

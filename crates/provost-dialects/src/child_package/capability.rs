@@ -1,0 +1,137 @@
+//! What an agent may be given to use.
+
+use provost_core::package::Id;
+use serde::{Deserialize, Serialize};
+
+use super::reference::{PolicyRef, Privacy, SidecarRef, SourceRef};
+
+/// What a capability is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CapabilityKind {
+    Tool,
+    McpTool,
+    McpResource,
+    ToolDiscoveryCandidate,
+    AgentAsTool,
+    ExtensionAction,
+    StreamControl,
+    RealtimeAction,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CapabilitySourceKind {
+    SdkBuiltIn,
+    HostProvided,
+    ToolPack,
+    McpServer,
+    Extension,
+    Subagent,
+    DiscoveryIndex,
+    TestOnlyFake,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct CapabilitySource {
+    kind: CapabilitySourceKind,
+    source_ref: SourceRef,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapter_ref: Option<Id>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Visibility {
+    Active,
+    Hidden,
+}
+
+/// What the model gets to see of a capability.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Projection {
+    NotProjected,
+    DescriptorOnly,
+    ProviderToolSchema { schema_ref: SidecarRef },
+    ProducesContextItems { allowed_kinds: Vec<String> },
+    ProjectsContextRefs { allowed_ref_kinds: Vec<String> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReadinessStatus {
+    Active,
+    ReservedInactive,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Readiness {
+    status: ReadinessStatus,
+    pub(super) owner_role: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    typed_sidecar_contract: Option<String>,
+    #[serde(default)]
+    fingerprint_fields: Vec<String>,
+    #[serde(default)]
+    emitted_events: Vec<String>,
+    #[serde(default)]
+    journal_records: Vec<String>,
+    #[serde(default)]
+    acceptance_tests: Vec<String>,
+}
+
+/// One capability, as the format declares it. It says nothing about effects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Capability {
+    pub(super) capability_id: Id,
+    pub(super) kind: CapabilityKind,
+    source: CapabilitySource,
+    namespace: Id,
+    version: Id,
+    visibility: Visibility,
+    projection: Projection,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) executor_ref: Option<Id>,
+    pub(super) policy_ref: PolicyRef,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sidecar_refs: Vec<SidecarRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolation_ref: Option<SidecarRef>,
+    privacy: Privacy,
+    pub(super) readiness: Readiness,
+}
+
+impl Capability {
+    /// Whether the kind is one that the format keeps for later.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.kind != CapabilityKind::Tool
+    }
+
+    /// Whether it is marked as ready for use.
+    pub(super) fn is_active(&self) -> bool {
+        self.readiness.status == ReadinessStatus::Active
+    }
+
+    /// Whether the model sees anything of it when it is visible.
+    pub(super) fn is_projected(&self) -> bool {
+        self.projection != Projection::NotProjected
+    }
+
+    /// Whether the model sees it.
+    pub(super) fn is_visible(&self) -> bool {
+        self.visibility == Visibility::Active && self.is_projected()
+    }
+
+    /// Brings the lists that are sets into the order they are hashed in.
+    pub(super) fn sort(&mut self) {
+        self.sidecar_refs.sort_by_key(SidecarRef::key);
+        match &mut self.projection {
+            Projection::ProducesContextItems { allowed_kinds } => allowed_kinds.sort(),
+            Projection::ProjectsContextRefs { allowed_ref_kinds } => allowed_ref_kinds.sort(),
+            Projection::NotProjected
+            | Projection::DescriptorOnly
+            | Projection::ProviderToolSchema { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The package as the format declares it.
+
+use provost_core::package::Id;
+use serde::{Deserialize, Serialize};
+
+use super::capability::{Capability, CapabilityKind, CapabilitySourceKind};
+use super::hook::Hook;
+use super::isolation::Isolation;
+use super::output::{OutputContract, OutputSink};
+use super::reference::{PolicyRef, Sidecar, SourceRef, Trust};
+
+/// What one run may see and do, frozen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Package {
+    pub(super) schema_version: u16,
+    pub(super) package_id: Id,
+    pub(super) agent: Agent,
+    pub(super) provider_route: Route,
+    provider_capabilities: ProviderCapabilities,
+    #[serde(default)]
+    pub(super) output_contracts: Vec<OutputContract>,
+    #[serde(default)]
+    pub(super) output_sinks: Vec<OutputSink>,
+    #[serde(default)]
+    pub(super) capabilities: Vec<Capability>,
+    #[serde(default)]
+    pub(super) sidecars: Vec<Sidecar>,
+    #[serde(default)]
+    pub(super) hooks: Vec<Hook>,
+    #[serde(default)]
+    pub(super) isolation_requirements: Vec<Isolation>,
+    #[serde(default)]
+    pub(super) catalogs: Vec<Catalog>,
+    pub(super) child_lifecycle: ChildLifecycle,
+    pub(super) policies: Policies,
+    pub(super) fingerprint_manifest: FingerprintManifest,
+    #[serde(default, skip_serializing_if = "Volatile::is_empty")]
+    volatile: Volatile,
+}
+
+/// Whom the package is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Agent {
+    pub(super) agent_id: Id,
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) default_behavior_refs: Vec<PolicyRef>,
+}
+
+/// Which model answers, and by which way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Route {
+    pub(super) route_id: String,
+    pub(super) model_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) provider_policy_ref: Option<PolicyRef>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ProviderCapabilities {
+    capability_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    realtime_capability_version: Option<String>,
+}
+
+/// Capabilities that could be found later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Catalog {
+    pub(super) catalog_id: String,
+    source_kind: CapabilitySourceKind,
+    source_ref: SourceRef,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_hash: Option<String>,
+    trust_state: Trust,
+    activation_policy_ref: PolicyRef,
+    #[serde(default)]
+    pub(super) candidates: Vec<Id>,
+}
+
+/// What becomes of children when their parent ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ChildLifecycle {
+    pub(super) policy_ref: PolicyRef,
+    manual_cancel: String,
+    pub(super) detach_policy_ref: PolicyRef,
+    cleanup_timeout_ms: u64,
+}
+
+/// The policies of the package as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Policies {
+    #[serde(default)]
+    pub(super) policy_refs: Vec<PolicyRef>,
+}
+
+/// How far the features of the package have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReadinessProfile {
+    P0Text,
+    P1TypedOutput,
+    P2SideEffects,
+}
+
+/// What the fingerprint covers; computed anew whenever it is hashed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FingerprintManifest {
+    pub(super) algorithm: String,
+    pub(super) canonical_schema_version: u16,
+    pub(super) readiness_profile: ReadinessProfile,
+    pub(super) included_groups: Vec<String>,
+    pub(super) excluded_groups: Vec<String>,
+    pub(super) reserved_feature_status: Vec<ReservedFeature>,
+}
+
+/// A capability of a kind that is not in use yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ReservedFeature {
+    pub(super) capability_id: Id,
+    pub(super) kind: CapabilityKind,
+    pub(super) owner_role: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+}
+
+/// What belongs to one run and is never hashed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Volatile {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapter_health: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temporary_path: Option<String>,
+}
+
+impl Volatile {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,121 @@
+//! The fingerprint: what is hashed, in which order, spelled how.
+
+use provost_core::json;
+use provost_core::object::sha256;
+use provost_core::package::Refusal;
+use serde_json::{Value, json};
+
+use super::document::{FingerprintManifest, Package, ReservedFeature};
+use super::reference::{PolicyRef, Sidecar};
+use super::validate::validate;
+use super::{Capability, to_value};
+
+/// The algorithm, as every fingerprint begins.
+const ALGORITHM: &str = "sha256:runtime-package-canonical-v1";
+
+const INCLUDED: [&str; 10] = [
+    "agent",
+    "provider_route",
+    "output_contracts",
+    "output_sinks",
+    "capabilities",
+    "sidecars",
+    "isolation_requirements",
+    "catalogs",
+    "child_lifecycle",
+    "policies",
+];
+
+const EXCLUDED: [&str; 6] = [
+    "run_ids",
+    "event_ids",
+    "timestamps",
+    "adapter_health",
+    "temporary_paths",
+    "telemetry_sink_health",
+];
+
+/// What the format says of every capability of a kind kept for later. It is part of what is
+/// hashed, so it has to be these words.
+const RESERVED_REASON: &str = "owner workstream has not supplied sidecar, fingerprint, event, \
+                               journal, and acceptance-test evidence";
+
+/// The fingerprint of `package`, which must hold.
+pub(super) fn fingerprint(package: &Package) -> Result<String, Refusal> {
+    validate(package)?;
+    let preimage = json!({
+        "algorithm": ALGORITHM,
+        "canonical_schema_version": 1,
+        "snapshot": canonical(package)?,
+    });
+    let digest = sha256(json::canonical(&preimage).as_bytes());
+    Ok(format!("{ALGORITHM}:{digest}"))
+}
+
+/// The package as it is hashed: sets sorted, the manifest computed, without hooks (their sidecars
+/// stand for them) and without what belongs to one run.
+pub(super) fn canonical(package: &Package) -> Result<Value, Refusal> {
+    let mut package = package.clone();
+    package.fingerprint_manifest = manifest(&package);
+    package
+        .agent
+        .default_behavior_refs
+        .sort_by_key(PolicyRef::key);
+    package.policies.policy_refs.sort_by_key(PolicyRef::key);
+    package
+        .output_contracts
+        .sort_by(|one, other| one.schema_id.cmp(&other.schema_id));
+    package
+        .output_sinks
+        .sort_by(|one, other| one.sink_id.cmp(&other.sink_id));
+    package.capabilities.iter_mut().for_each(Capability::sort);
+    package
+        .capabilities
+        .sort_by(|one, other| one.capability_id.cmp(&other.capability_id));
+    package.sidecars.iter_mut().for_each(Sidecar::sort);
+    package
+        .sidecars
+        .sort_by(|one, other| one.sidecar_id.cmp(&other.sidecar_id));
+    package
+        .isolation_requirements
+        .sort_by(|one, other| one.requirement_ref.cmp(&other.requirement_ref));
+    for catalog in &mut package.catalogs {
+        catalog.candidates.sort();
+    }
+    package
+        .catalogs
+        .sort_by(|one, other| one.catalog_id.cmp(&other.catalog_id));
+    let mut value = to_value(&package)?;
+    if let Value::Object(members) = &mut value {
+        members.remove("hooks");
+        members.remove("volatile");
+    }
+    Ok(value)
+}
+
+/// What the fingerprint covers. Of the stored manifest only the readiness profile counts.
+pub(super) fn manifest(package: &Package) -> FingerprintManifest {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+    let reserved = |capability: &Capability| ReservedFeature {
+        capability_id: capability.capability_id.clone(),
+        kind: capability.kind,
+        owner_role: capability.readiness.owner_role.clone(),
+        status: "reserved_inactive".to_owned(),
+        reason: RESERVED_REASON.to_owned(),
+    };
+    let mut reserved: Vec<ReservedFeature> = package
+        .capabilities
+        .iter()
+        .filter(|capability| capability.is_reserved())
+        .map(reserved)
+        .collect();
+    reserved.sort_by(|one, other| one.capability_id.cmp(&other.capability_id));
+    FingerprintManifest {
+        algorithm: ALGORITHM.to_owned(),
+        canonical_schema_version: 1,
+        readiness_profile: package.fingerprint_manifest.readiness_profile,
+        included_groups: words(&INCLUDED),
+        excluded_groups: words(&EXCLUDED),
+        reserved_feature_status: reserved,
+    }
+}

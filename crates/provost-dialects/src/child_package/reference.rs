@@ -1,0 +1,162 @@
+//! The small values that packages are made of: references to policies, sources and sidecars.
+
+use provost_core::package::Id;
+use serde::{Deserialize, Serialize};
+
+/// What a policy is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PolicyKind {
+    Approval,
+    Permission,
+    Sandbox,
+    Context,
+    Privacy,
+    Retention,
+    Redaction,
+    RuntimePackage,
+    Host,
+}
+
+impl PolicyKind {
+    /// The name the sort key uses, which is not the one on the wire.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Approval => "Approval",
+            Self::Permission => "Permission",
+            Self::Sandbox => "Sandbox",
+            Self::Context => "Context",
+            Self::Privacy => "Privacy",
+            Self::Retention => "Retention",
+            Self::Redaction => "Redaction",
+            Self::RuntimePackage => "RuntimePackage",
+            Self::Host => "Host",
+        }
+    }
+}
+
+/// Names a policy that somebody else resolves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PolicyRef {
+    pub(super) kind: PolicyKind,
+    pub(super) id: Id,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) version: Option<String>,
+}
+
+impl PolicyRef {
+    /// What lists of policies are sorted by. Parts may hold colons themselves; the format joins
+    /// them all the same.
+    pub(super) fn key(&self) -> String {
+        let version = self.version.as_deref().unwrap_or_default();
+        format!("{}:{}:{version}", self.kind.key(), self.id)
+    }
+}
+
+/// Names a sidecar document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SidecarRef {
+    pub(super) sidecar_id: String,
+    pub(super) kind: String,
+    pub(super) version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content_hash: Option<String>,
+}
+
+impl SidecarRef {
+    /// What lists of sidecar references are sorted by.
+    pub(super) fn key(&self) -> String {
+        let hash = self.content_hash.as_deref().unwrap_or_default();
+        let Self {
+            sidecar_id,
+            kind,
+            version,
+            ..
+        } = self;
+        format!("{sidecar_id}:{kind}:{version}:{hash}")
+    }
+}
+
+/// A document beside the package, by its hash.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sidecar {
+    pub(super) sidecar_id: String,
+    pub(super) kind: String,
+    pub(super) version: String,
+    pub(super) refs: Vec<SidecarRef>,
+    pub(super) policy_refs: Vec<PolicyRef>,
+    pub(super) content_hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) redacted_payload: Option<serde_json::Value>,
+}
+
+impl Sidecar {
+    /// Brings the lists that are sets into the order they are hashed in.
+    pub(super) fn sort(&mut self) {
+        self.refs.sort_by_key(SidecarRef::key);
+        self.policy_refs.sort_by_key(PolicyRef::key);
+    }
+}
+
+/// How far something is trusted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Trust {
+    Trusted,
+    SdkGenerated,
+    HostProvided,
+    UserProvided,
+    External,
+    Untrusted,
+}
+
+/// Who may see something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Privacy {
+    Public,
+    Internal,
+    ContentRefsOnly,
+    Sensitive,
+    Secret,
+}
+
+/// What something came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SourceKind {
+    Sdk,
+    Host,
+    User,
+    System,
+    Developer,
+    Memory,
+    Compaction,
+    Hook,
+    Extension,
+    Tool,
+    RemoteChannel,
+    ScheduledTask,
+    Subagent,
+    ExternalRuntime,
+    Replay,
+}
+
+/// Names where something came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SourceRef {
+    kind: SourceKind,
+    id: Id,
+    trust: Trust,
+    privacy: Privacy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    correlation: Vec<Correlation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redacted_summary: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Correlation {
+    key: Id,
+    value: Id,
+}

@@ -1,0 +1,124 @@
+//! `provost package`: what an agent may do, and what its children may.
+//!
+//! The answer of a program is the object that the format fixes, not a verdict.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use provost_core::exit::Exit;
+use provost_core::json;
+use provost_core::package::{self, Operation, Refusal};
+use provost_dialects::child_package;
+use serde_json::Value;
+
+use crate::answer::{Answer, Outcome};
+use crate::input;
+use crate::show;
+
+#[derive(Subcommand)]
+pub(super) enum Package {
+    /// Take a child's package from its parent's.
+    Derive(Payload),
+    /// Name a package by what it holds.
+    Fingerprint(Payload),
+    /// Check what a child is told.
+    Handoff(Payload),
+    /// Check whether a child may be started.
+    Depth(Payload),
+}
+
+#[derive(Args)]
+pub(super) struct Payload {
+    /// The payload as JSON; `-` reads stdin.
+    file: PathBuf,
+
+    /// Whose rules: v1 is a format of others, v2 is ours and stricter.
+    #[arg(long, value_enum, default_value_t = Algorithm::V2)]
+    algorithm: Algorithm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Algorithm {
+    V1,
+    V2,
+}
+
+pub(super) fn run(package: &Package) -> Outcome {
+    let (operation, payload) = match package {
+        Package::Derive(payload) => (Operation::Derive, payload),
+        Package::Fingerprint(payload) => (Operation::Fingerprint, payload),
+        Package::Handoff(payload) => (Operation::Handoff, payload),
+        Package::Depth(payload) => (Operation::Depth, payload),
+    };
+    let bytes = input::read(&payload.file, json::LARGEST)?;
+    let answered = json::parse(&bytes)
+        .map_err(|error| Refusal::malformed("input", error.to_string()))
+        .and_then(|value| answer(operation, value, payload.algorithm));
+    Ok(match answered {
+        Ok(value) => Answer::data(value.clone(), words(operation, &value)),
+        Err(refusal) => refused(&refusal, payload.algorithm),
+    })
+}
+
+fn answer(
+    operation: Operation,
+    mut payload: Value,
+    algorithm: Algorithm,
+) -> Result<Value, Refusal> {
+    if algorithm == Algorithm::V1 {
+        return child_package::answer(operation, &payload);
+    }
+    // Our rules also read the packages of the other format.
+    if payload["parent"]["schema_version"] == 1 {
+        payload["parent"] = child_package::convert(&payload)?.canonical();
+    }
+    package::answer(operation, &payload)
+}
+
+/// A payload that breaks a rule or cannot be read: the command worked, the answer is no.
+fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
+    let json = match algorithm {
+        Algorithm::V1 => child_package::render(refusal),
+        Algorithm::V2 => refusal.render(),
+    };
+    let field = refusal.field.as_ref();
+    let place = field
+        .map(|field| format!("`{field}`: "))
+        .unwrap_or_default();
+    let reason = show::plain(&format!("{place}{}", refusal.reason));
+    let mut text = format!("error[{}]: {reason}\n", refusal.code);
+    for finding in &refusal.findings {
+        text += &format!("  {}\n", show::plain(finding));
+    }
+    text += &format!("hint: provost explain {}\n", refusal.code);
+    Answer {
+        exit: Exit::No,
+        json,
+        text,
+    }
+}
+
+/// The answer for a person: the name of the package, and what was left out.
+fn words(operation: Operation, answer: &Value) -> String {
+    let text = |value: &Value| show::plain(value.as_str().unwrap_or_default());
+    match operation {
+        Operation::Fingerprint => text(&answer["fingerprint"]),
+        Operation::Handoff => format!("ok: {}", text(&answer["variant_name"])),
+        Operation::Depth => format!("ok: the child's budget is {}", answer["child_budget"]),
+        Operation::Derive => {
+            let mut lines = format!("child   {}\n", text(&answer["child_fingerprint"]));
+            lines += &format!("parent  {}\n", text(&answer["parent_fingerprint"]));
+            let rows = answer["stripped"].as_array();
+            for row in rows.into_iter().flatten() {
+                let what = row["id"].as_str().or(row["axis"].as_str());
+                let what = show::plain(what.unwrap_or_default());
+                lines += &format!("without {what} ({})\n", text(&row["reason"]));
+            }
+            let ids = answer["strip_manifest"]["stripped_capability_ids"].as_array();
+            for id in ids.into_iter().flatten() {
+                lines += &format!("without {}\n", text(id));
+            }
+            lines
+        }
+    }
+}
