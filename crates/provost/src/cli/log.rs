@@ -16,7 +16,7 @@ use crate::answer::{Answer, Outcome};
 use crate::history;
 use crate::place::Place;
 use crate::report::short;
-use crate::show::{Reader, plain};
+use crate::show::{Reader, plain, tell};
 
 /// Print the records of one run.
 #[derive(Args)]
@@ -35,7 +35,9 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
     let run_id = place.find_run(&log.which.run)?;
     let mut shown = 0;
     loop {
+        // Asked before reading, so that what is written meanwhile is still shown.
         let sealed = history::is_sealed(&place, &run_id);
+        let driven = history::is_driven(&place, &run_id);
         let records = history::records(&place, &run_id)?;
         let mut out = io::stdout().lock();
         for record in &records[shown.min(records.len())..] {
@@ -44,11 +46,16 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
             }
         }
         shown = records.len();
-        let ended = sealed || !log.follow;
-        if ended {
+        drop(out);
+        if log.follow && !sealed && !driven {
+            tell(&format!(
+                "nobody drives {run_id} any more\nnext: {}",
+                history::go_on(&run_id, driven)
+            ));
+        }
+        if sealed || !driven || !log.follow {
             return Ok(Answer::silent());
         }
-        drop(out);
         thread::sleep(Duration::from_millis(200));
     }
 }
