@@ -1,5 +1,6 @@
 //! Reads runs that are over or that others drive; never repairs and never locks.
 
+use provost_core::bundle::layout::{ATTESTATION, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
@@ -13,7 +14,7 @@ use crate::session::store;
 
 /// The records of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
-    let path = place.run(run_id).join("events.jsonl");
+    let path = place.run(run_id).join(LEDGER);
     Ok(ledger::read(&path, Head::genesis()).map_err(store)?.records)
 }
 
@@ -25,7 +26,7 @@ pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
 
 /// Whether a run that was opened has its seal.
 pub(crate) fn is_sealed(place: &Place, run_id: &str) -> bool {
-    place.run(run_id).join("attestation.dsse.json").is_file()
+    place.run(run_id).join(ATTESTATION).is_file()
 }
 
 /// Whether the driver of a run died before its first record: nothing was begun, so nothing is left.
@@ -37,7 +38,7 @@ pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
         there.is_ok_and(|there| !there)
     };
     let empty = || records(place, run_id).is_ok_and(|records| records.is_empty());
-    absent("events.jsonl") && absent("contract.json") || empty()
+    absent(LEDGER) && absent("contract.json") || empty()
 }
 
 /// Runs that nobody drives and that have no seal: their driver died.
@@ -50,18 +51,6 @@ pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
 
 /// Whether a living process drives the run.
 pub(crate) fn is_driven(place: &Place, run_id: &str) -> bool {
-    let driver = DriverLock::last_owner(&place.run(run_id).join("driver.lock"));
+    let driver = DriverLock::last_owner(&place.run(run_id).join(DRIVER_LOCK));
     driver.is_some_and(|driver| owner::alive(&driver))
-}
-
-/// Refuses a sealed ledger whose last line is not whole: whoever opens it to write cuts that off.
-pub(crate) fn require_whole(place: &Place, run_id: &str) -> Result<(), Failure> {
-    let path = place.run(run_id).join("events.jsonl");
-    let whole = ledger::read(&path, Head::genesis()).map_err(store)?.whole;
-    let length = path.metadata().map(|facts| facts.len());
-    if length.is_ok_and(|length| u64::try_from(whole) == Ok(length)) {
-        return Ok(());
-    }
-    let reason = format!("the sealed ledger of {run_id} ends with a line that is not whole");
-    Err(Failure::new(Code::EvidenceAltered, reason))
 }

@@ -22,11 +22,11 @@ use crate::capture::{self, Limits, Mode};
 use crate::workspace::{self, PrivateGit};
 
 impl Machine {
+    /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
     pub(super) fn run_tests(
         &self,
         state: &State,
-        side: Side,
-        tree: &Oid,
+        (side, tree, logs): (Side, &Oid, &str),
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
         let contract = profile::contract(state)?;
@@ -43,7 +43,7 @@ impl Machine {
         }
         let directory = self.places.run.join("tests");
         self.remove(&directory)?;
-        let run = self.test_in(&directory, state, (side, tree, &digest), watch)?;
+        let run = self.test_in(&directory, state, (side, tree, logs, &digest), watch)?;
         self.remove(&directory)?;
         if side == Side::Base {
             // Only a saving of time: a memory that cannot be written is no reason to stop.
@@ -56,7 +56,7 @@ impl Machine {
         &self,
         directory: &Path,
         state: &State,
-        (side, tree, digest): (Side, &Oid, &str),
+        (side, tree, logs, digest): (Side, &Oid, &str, &str),
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
@@ -70,7 +70,7 @@ impl Machine {
         let profile = self.tree_profile(&contract, &made.tree);
         let mut commands = Vec::new();
         for (number, test) in contract.tests.iter().enumerate() {
-            let ran = self.run_test(directory, &profile, ((side, tree), number, test), watch)?;
+            let ran = self.run_test(directory, &profile, (logs, number, test), watch)?;
             let stopped = matches!(ran.ending, Ending::Cancelled | Ending::LeaseLost);
             commands.push(ran);
             if stopped {
@@ -91,7 +91,7 @@ impl Machine {
         &self,
         directory: &Path,
         profile: &Profile,
-        (of, number, test): ((Side, &Oid), usize, &Test),
+        (logs, number, test): (&str, usize, &Test),
         watch: &mut dyn Watch,
     ) -> Result<CommandRun, PortError> {
         let run = Watched {
@@ -100,8 +100,8 @@ impl Machine {
             directory,
             bundle: &self.bundle,
             what: &test.name,
-            stdout: log(of, number, "stdout"),
-            stderr: log(of, number, "stderr"),
+            stdout: log(logs, number, "stdout"),
+            stderr: log(logs, number, "stderr"),
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
         Ok(CommandRun {
@@ -128,15 +128,8 @@ impl Machine {
 }
 
 /// The file of the bundle that keeps a stream of an acceptance command.
-///
-/// What is tested after the seal has a place of its own: sealed files are never written again.
-fn log((side, tree): (Side, &Oid), number: usize, stream: &str) -> String {
-    let number = number + 1;
-    match side {
-        Side::Base => format!("ci/base/{number}.{stream}.log"),
-        Side::Candidate => format!("ci/candidate/{number}.{stream}.log"),
-        Side::Merged => format!("after/{}/{number}.{stream}.log", tree.short()),
-    }
+fn log(logs: &str, number: usize, stream: &str) -> String {
+    format!("{logs}/{}.{stream}.log", number + 1)
 }
 
 /// What the commands said about a base tree before.

@@ -176,7 +176,7 @@ fn only_forward_and_only_from_where_it_is() {
     for name in ["refs/provost/x", "refs/tags/x", "HEAD", "refs/heads/../x"] {
         let refused = repo.land_ref(name, &to, &Expected::Any);
         assert!(
-            matches!(refused, Err(GitError::RefRefused { .. })),
+            matches!(refused, Err(LandError::Git(GitError::RefRefused { .. }))),
             "{name}"
         );
     }
