@@ -6,9 +6,11 @@
 //! - A signature is checked before what it signs is read.
 //! - Nothing in a bundle is trusted to be well formed; whatever is not becomes a finding.
 
+pub mod after;
 pub mod compose;
 pub mod dsse;
 pub mod key;
+pub mod layout;
 pub mod report;
 pub mod statement;
 pub mod verify;

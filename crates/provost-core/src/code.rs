@@ -135,6 +135,8 @@ catalogue! {
     CheckoutDirty = "CHECKOUT_DIRTY" => No,
     /// The target moved while we landed.
     TargetMoved = "TARGET_MOVED" => NotNow,
+    /// The target is a branch that is not moved here.
+    TargetRefused = "TARGET_REFUSED" => No,
 
     // Evidence.
     /// A byte of the evidence differs.

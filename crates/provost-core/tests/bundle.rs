@@ -1,6 +1,9 @@
 //! Attacks sealed bundles: each change is found, named, and ends with the right status.
 
 #[cfg(test)]
+#[path = "bundle/after.rs"]
+mod after;
+#[cfg(test)]
 #[path = "bundle/attacks.rs"]
 mod attacks;
 #[cfg(test)]

@@ -38,11 +38,12 @@ pub struct Ports<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
-/// Begins a run: the contract is in the bundle and the first record in the ledger.
+/// Begins a run: the base is kept, the contract in the bundle and the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
     let contract = serde_json::to_vec_pretty(&opened.contract)
         .map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put("contract.json", &contract)?;
+    ports.host.keep_base(&names.run_id, &opened.base_commit)?;
     let fact = Fact::Opened(Box::new(opened));
     ports
         .ledger

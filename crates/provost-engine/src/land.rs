@@ -1,50 +1,68 @@
 //! Lands an accepted run: exactly the candidate, or its merge with a target that moved.
 //!
-//! What happens after the seal goes to a second chain that begins with the sealed head. The commit
-//! is a function of the ledger and of the target it is put on, so landing again after a crash finds
-//! its own commit instead of making another.
+//! # Invariants
+//!
+//! - Everything is decided while the run is ours alone, from evidence that was verified just then.
+//! - Of what came after the seal only signed records are believed; and what they say of a branch
+//!   is held against the branch.
+//! - Every commit is kept by a ref of ours before a record names it.
+//! - The commit is a function of the ledger and of the target it is put on, so landing again after
+//!   a crash finds its own commit instead of making another.
 
-use provost_core::bundle::dsse::Envelope;
-use provost_core::bundle::statement::{LandingPredicate, LedgerHead, RunStatement};
-use provost_core::bundle::verify::AFTER_STATEMENT;
+mod chapter;
+mod merge;
+
+use provost_core::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
+use provost_core::bundle::layout::{ATTESTATION, LEDGER};
+use provost_core::bundle::verify::{self, After, Files, Pins};
 use provost_core::change::{Change, Finding};
 use provost_core::code::Code;
-use provost_core::gate::diff;
-use provost_core::json::canonical;
 use provost_core::object::Oid;
-use provost_core::record::{Event, Head, Level, Record};
-use provost_core::run::fact::{Published, Side, TestRun};
-use provost_core::run::judge::{judge_tests, judge_unaltered};
-use provost_core::run::{Gate, State};
-use provost_core::verdict::Verdict;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use provost_core::path::RawPath;
+use provost_core::record::{self, Head};
+use provost_core::run::State;
+use provost_core::run::fact::{Published, TestRun};
 
-use crate::drive::contract;
-use crate::ports::{
-    Bundle, Clock, Control, Host, Ledger, Observer, PortError, Progress, Signer, Watch, Wish,
-};
-use crate::seal::ATTESTATION;
+use crate::ports::{Clock, Ledger, Observer, PortError, Registry, Signer, Watch};
+use chapter::Chapter;
 
 /// The branch that a result is meant for, and the way there.
 pub trait Target {
     /// Where the branch is; `None` if there is no such branch.
+    ///
+    /// A branch that is only another name for one is refused.
     fn tip(&mut self, branch: &str) -> Result<Option<Oid>, PortError>;
 
-    /// Merges what the target and the candidate made of the base.
-    fn merge(&mut self, base: &Oid, target: &Oid, candidate: &Oid) -> Result<Merge, PortError>;
+    /// Whether `commit` is there and in the history of `tip`.
+    fn holds(&mut self, tip: &Oid, commit: &Oid) -> Result<bool, PortError>;
+
+    /// Merges what the target and the candidate made of the base into one commit on the target,
+    /// which a ref of ours keeps.
+    fn merge(&mut self, state: &State, target: &Oid) -> Result<MergeOutcome, PortError>;
 
     /// What `tree` would change in the commit `target`, with everything the diff gate looks at.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError>;
 
-    /// The one commit of `tree` on `parent`.
-    fn commit(&mut self, state: &State, tree: &Oid, parent: &Oid) -> Result<Oid, PortError>;
+    /// Runs the contract's commands in a fresh workspace of exactly `tree`, with logs in the
+    /// directory `logs` of the bundle.
+    fn accept(
+        &mut self,
+        state: &State,
+        tree: &Oid,
+        logs: &str,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError>;
 
     /// Moves the branch, and a clean checkout of it, if it still is where it was.
+    ///
+    /// Doing it twice equals doing it once, also when it was interrupted.
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError>;
 
     /// Removes a branch of ours that is at `commit` and that nobody has checked out.
     fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError>;
+
+    /// Removes what merging and testing left in the cache.
+    fn tidy(&mut self) -> Result<(), PortError>;
 }
 
 /// What a tree changes, and what it cannot hold faithfully.
@@ -58,21 +76,31 @@ pub struct Changed {
 
 /// What came of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merge {
-    /// One tree.
-    Clean(Oid),
+pub enum MergeOutcome {
+    /// One commit.
+    Clean(Candidate),
     /// Paths that both sides changed.
     Conflict(Vec<String>),
 }
 
+/// The bundle of a sealed run, which nobody else writes to.
+pub trait Sealed {
+    /// Every file as it is now.
+    fn files(&self) -> Result<Box<dyn Files>, PortError>;
+
+    /// The chain after the seal, which continues `head`. What a crash left of its last line is cut
+    /// off.
+    fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError>;
+}
+
 /// The ports that a landing goes through.
-pub struct LandPorts<'a, H: Host + Target> {
-    /// Does things.
-    pub host: &'a mut H,
-    /// The chain after the seal.
-    pub after: &'a mut dyn Ledger,
-    /// The sealed files.
-    pub bundle: &'a dyn Bundle,
+pub struct LandPorts<'a> {
+    /// Moves the target.
+    pub target: &'a mut dyn Target,
+    /// The evidence, and the chain after it.
+    pub sealed: &'a mut dyn Sealed,
+    /// Knows where the chains end.
+    pub registry: &'a mut dyn Registry,
     /// Signs.
     pub signer: &'a dyn Signer,
     /// Tells the time.
@@ -81,297 +109,159 @@ pub struct LandPorts<'a, H: Host + Target> {
     pub observer: &'a mut dyn Observer,
 }
 
-/// What landed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the target holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landed {
-    /// The commit.
-    pub commit: Oid,
-    /// Its tree.
-    pub tree: Oid,
-    /// The commit it was put on.
-    pub parent: Oid,
-    /// The branch that moved.
-    pub target: String,
+    /// What landed.
+    pub landing: Landing,
+    /// When.
+    pub when: When,
 }
 
-const STARTED: &str = "LAND_STARTED";
-const LANDED: &str = "LANDED";
-
-/// Lands the run whose sealed ledger ends at `sealed`.
-pub fn land<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    sealed: &Head,
-) -> Result<Landed, PortError> {
-    if let Some(landed) = landed(ports.after.records()) {
-        retire(ports, state, &landed);
-        return Ok(landed);
-    }
-    if !state.finished.as_ref().is_some_and(|verdict| verdict.allow) {
-        return Err(refuse_unlandable(state));
-    }
-    let (Some(captured), Some(published), Some(branch)) =
-        (&state.captured, &state.published, &state.opened.target)
-    else {
-        return Err(refuse_unlandable(state));
-    };
-    let tip = ports.host.tip(branch)?.ok_or_else(|| {
-        PortError::new(
-            Code::NotFound,
-            format!("there is no branch `{branch}` to land on"),
-        )
-    })?;
-    // The branch moved before a crash, and only the record of it is missing.
-    if let Some(begun) = find(ports.after.records(), STARTED).filter(|begun| begun.commit == tip) {
-        return record_landed(ports, state, sealed, begun);
-    }
-    let (commit, tree) = if tip == state.opened.base_commit {
-        (published.commit.clone(), captured.tree.clone())
-    } else {
-        let tree = merge(ports, state, &tip, &published.commit)?;
-        (ports.host.commit(state, &tree, &tip)?, tree)
-    };
-    let landing = Landed {
-        commit,
-        tree,
-        parent: tip,
-        target: branch.clone(),
-    };
-    record(ports, state, Level::Info, STARTED, &landing)?;
-    ports
-        .host
-        .advance(branch, &landing.parent, &landing.commit)?;
-    record_landed(ports, state, sealed, landing)
+/// When something landed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Just now.
+    Now,
+    /// Before; nothing was done.
+    Before,
 }
 
-fn refuse_unlandable(state: &State) -> PortError {
-    let run = &state.names.run_id;
-    match &state.finished {
-        Some(verdict) if verdict.allow => PortError::new(
-            Code::NotFound,
-            format!("{run} names no branch to land on; give one with --target when running"),
-        ),
-        Some(verdict) => PortError::new(
-            Code::NotAccepted,
-            format!("{run} was refused: {}", verdict.reason),
-        ),
-        None => PortError::new(Code::RunUnfinished, format!("{run} has not ended")),
+/// Lands the run `run_id`, which this process holds the lock of.
+pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError> {
+    let (state, head) = read(ports, run_id)?;
+    let pins = ports.registry.pinned(run_id)?;
+    if pins.ledger.is_none() {
+        let reason = format!("the ledger of {run_id} has a seal that the registry does not know");
+        return Err(PortError::new(Code::EvidenceIncomplete, reason));
+    }
+    let after = ports.sealed.after(Head::after(&head.hash))?;
+    let known = verified(ports, &pins)?;
+    let mut chapter = Chapter::new(ports, state, head, after)?;
+    let landed = decide(&mut chapter, &known);
+    let tidied = chapter.ports.target.tidy();
+    let landed = landed?;
+    retire(&mut chapter, &landed.landing);
+    tidied.map(|()| landed)
+}
+
+/// Removes the branch of the run once the target has exactly its commit; a merge keeps it.
+fn retire(chapter: &mut Chapter<'_, '_>, landing: &Landing) {
+    let done = |branch: &&Published| branch.commit == landing.commit;
+    if let Some(published) = chapter.state.published.as_ref().filter(done) {
+        let (branch, commit) = (&published.branch, &published.commit);
+        // It has landed either way; a branch that stays can be deleted by hand.
+        let _ = chapter.ports.target.retire(branch, commit);
     }
 }
 
-/// A new candidate on a target that moved: merged, judged by the diff gate, and tested.
-fn merge<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    tip: &Oid,
-    candidate: &Oid,
-) -> Result<Oid, PortError> {
-    let tree = match ports
-        .host
-        .merge(&state.opened.base_commit, tip, candidate)?
-    {
-        Merge::Clean(tree) => tree,
-        Merge::Conflict(paths) => {
-            let reason = format!(
-                "the target moved and both sides changed {}",
-                paths.join(", ")
-            );
-            return Err(PortError::new(Code::LandConflict, reason));
-        }
+/// Where the sealed run stands, and where its ledger ends.
+fn read(ports: &LandPorts<'_>, run_id: &str) -> Result<(State, Head), PortError> {
+    let altered = |what: String| {
+        let reason = format!("the ledger of {run_id} cannot be used: {what}");
+        PortError::new(Code::EvidenceAltered, reason)
     };
-    let changed = ports.host.changes(tip, &tree)?;
-    if changed.changes.is_empty() {
-        let reason = "the target has this change already; nothing is left to land";
-        return Err(PortError::new(Code::EmptyDiff, reason));
+    let files = ports.sealed.files()?;
+    let bytes = files.read(&RawPath::new(LEDGER)).map_err(altered)?;
+    let chain = record::read(&bytes, Head::genesis()).map_err(|e| altered(e.to_string()))?;
+    let state = State::fold(&chain.records).map_err(|e| altered(e.to_string()))?;
+    if !files.names().contains(&RawPath::new(ATTESTATION)) {
+        return Err(unfinished(run_id));
     }
-    let verdict = judge_changes(state, &changed)?;
-    settle(ports, state, Gate::Diff, verdict)?;
-    let mut watch = Looking(&mut *ports.observer);
-    let run = ports.host.accept(state, Side::Merged, &tree, &mut watch)?;
-    record(ports, state, Level::Info, "TEST_RESULT", &run)?;
-    let verdict = judge_run(state, &run)?;
-    settle(ports, state, Gate::Acceptance, verdict)?;
-    settle(ports, state, Gate::Tree, judge_unaltered(&run))?;
-    state_candidate(ports, state, &tree)?;
-    Ok(tree)
+    Ok((state, chain.head))
 }
 
-/// Signs a second statement: the same run, with the merged tree as its candidate.
-fn state_candidate<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    tree: &Oid,
-) -> Result<(), PortError> {
-    let unreadable = |what: String| PortError::new(Code::EvidenceAltered, what);
-    let sealed = ports.bundle.get(ATTESTATION)?;
-    let sealed = sealed.ok_or_else(|| unreadable("the seal is missing".to_owned()))?;
-    let payload = Envelope::parse(&sealed)
-        .and_then(|envelope| envelope.unverified_payload())
-        .map_err(|error| unreadable(format!("the seal does not parse: {error}")))?;
-    let statement = RunStatement::parse(&payload)
-        .map_err(|error| unreadable(format!("the seal does not parse: {error}")))?;
-    let mut predicate = statement.predicate;
-    predicate.candidate_tree = Some(tree.clone());
-    let envelope = signed(ports.signer, &predicate.state())?;
-    let payload = Map::from_iter([
-        ("tree".to_owned(), json!(tree)),
-        (AFTER_STATEMENT.to_owned(), envelope),
-    ]);
-    append(ports, state, Level::Info, "CANDIDATE_MERGED", payload)
+fn unfinished(run_id: &str) -> PortError {
+    PortError::new(Code::RunUnfinished, format!("{run_id} has not ended"))
 }
 
-/// The envelope that holds `statement`, signed.
-fn signed(signer: &dyn Signer, statement: &impl Serialize) -> Result<Value, PortError> {
-    let bug = |error: serde_json::Error| PortError::of(Code::Bug, error);
-    let statement = serde_json::to_value(statement).map_err(bug)?;
-    let envelope = signer.sign(canonical(&statement).as_bytes())?;
-    serde_json::from_slice(&envelope).map_err(bug)
-}
-
-fn judge_changes(state: &State, changed: &Changed) -> Result<Verdict, PortError> {
-    let contract = contract(state)?;
-    let rules = diff::Rules {
-        scope: &contract.scope,
-        forbid: &contract.forbid,
-        permit: &contract.permit,
-        extra: &state.opened.protect,
-    };
-    let facts = diff::Facts {
-        changes: &changed.changes,
-        findings: &changed.findings,
-        ..diff::Facts::default()
-    };
-    Ok(diff::judge(&facts, &rules))
-}
-
-fn judge_run(state: &State, run: &TestRun) -> Result<Verdict, PortError> {
-    Ok(judge_tests(Some(run), &contract(state)?))
-}
-
-/// Writes a gate's answer down; a refusal ends the landing.
-fn settle<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    gate: Gate,
-    verdict: Verdict,
-) -> Result<(), PortError> {
-    ports.observer.judged(gate, &verdict);
-    let (level, name) = if verdict.allow {
-        (Level::Info, "GATE_PASSED")
-    } else {
-        (Level::Error, "gate_failed")
-    };
-    record(
-        ports,
-        state,
-        level,
-        name,
-        &json!({ "gate": gate, "verdict": verdict }),
-    )?;
+/// What followed the seal, if the whole bundle can be believed.
+fn verified(ports: &LandPorts<'_>, pins: &Pins) -> Result<After, PortError> {
+    let files = ports.sealed.files()?;
+    let report = verify::verify(&*files, ports.signer.trusted(), pins, None);
+    let verdict = report.verdict();
     if verdict.allow {
-        Ok(())
+        Ok(report.after)
     } else {
         Err(PortError::new(verdict.code, verdict.reason))
     }
 }
 
-fn record_landed<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    sealed: &Head,
-    landed: Landed,
-) -> Result<Landed, PortError> {
-    let bug = |what: &str| PortError::new(Code::Bug, what.to_owned());
-    let predicate = LandingPredicate {
-        run_id: state.names.run_id.clone(),
-        sealed_head: LedgerHead::of(sealed).ok_or_else(|| bug("the sealed ledger is empty"))?,
-        tree: landed.tree.clone(),
-        parent: landed.parent.clone(),
-        target: landed.target.clone(),
-        landed_at: ports
-            .clock
-            .timestamp()
-            .try_into()
-            .map_err(|_| bug("the clock gives no time"))?,
+/// Finds out what there is to do, and has it done.
+fn decide(chapter: &mut Chapter<'_, '_>, known: &After) -> Result<Landed, PortError> {
+    let Some(branch) = landable(&chapter.state)? else {
+        let run = &chapter.state.names.run_id;
+        let reason = format!("{run} names no branch to land on; give one with --target");
+        return Err(PortError::new(Code::NotFound, reason));
     };
-    let envelope = signed(ports.signer, &predicate.state(landed.commit.clone()))?;
-    let mut payload = fields(&landed);
-    payload.insert(AFTER_STATEMENT.to_owned(), envelope);
-    append(ports, state, Level::Info, LANDED, payload)?;
-    retire(ports, state, &landed);
-    Ok(landed)
-}
-
-/// Removes the branch of the run once the target has exactly its commit; a merge keeps it.
-fn retire<H: Host + Target>(ports: &mut LandPorts<'_, H>, state: &State, landed: &Landed) {
-    let done = |branch: &&Published| branch.commit == landed.commit;
-    if let Some(published) = state.published.as_ref().filter(done) {
-        // It has landed either way; a branch that stays can be deleted by hand.
-        let _ = ports.host.retire(&published.branch, &published.commit);
+    let tip = chapter.ports.target.tip(&branch)?.ok_or_else(|| {
+        let reason = format!("there is no branch `{branch}` to land on");
+        PortError::new(Code::NotFound, reason)
+    })?;
+    let at_tip = |candidate: &&Candidate| candidate.commit == tip;
+    let begun = chapter.begun();
+    let interrupted = known.candidates.iter().find(at_tip);
+    if let Some(candidate) = interrupted.filter(|one| begun.as_ref() == Some(&one.commit)) {
+        // The branch moved and its checkout may not have followed.
+        let (from, to) = (&candidate.parent, &candidate.commit);
+        chapter.ports.target.advance(&branch, from, to)?;
+        return chapter.landed(Landing::of(candidate, &branch));
     }
-}
-
-/// The landing that the chain after the seal tells of.
-pub fn landed(after: &[Record]) -> Option<Landed> {
-    find(after, LANDED)
-}
-
-/// The last landing that a record called `name` tells of.
-fn find(records: &[Record], name: &str) -> Option<Landed> {
-    let record = records
+    for landing in known
+        .landings
         .iter()
         .rev()
-        .find(|record| record.event.event_type == name)?;
-    let mut payload = record.event.payload.clone();
-    payload.remove(AFTER_STATEMENT);
-    serde_json::from_value(Value::Object(payload)).ok()
+        .filter(|one| one.target == branch)
+    {
+        if chapter.ports.target.holds(&tip, &landing.commit)? {
+            return Ok(Landed {
+                landing: landing.clone(),
+                when: When::Before,
+            });
+        }
+    }
+    for candidate in known.candidates.iter().rev() {
+        // Somebody put it there without us, or on top of a landing that was interrupted.
+        if chapter.ports.target.holds(&tip, &candidate.commit)? {
+            return chapter.landed(Landing::of(candidate, &branch));
+        }
+    }
+    let fitting = known.candidates.iter().find(|one| one.parent == tip);
+    let candidate = match fitting {
+        Some(candidate) => candidate.clone(),
+        None => merge::merge(chapter, &tip)?,
+    };
+    let landing = Landing::of(&candidate, &branch);
+    chapter.note(LAND_STARTED, &landing)?;
+    let (from, to) = (&landing.parent, &landing.commit);
+    chapter.ports.target.advance(&branch, from, to)?;
+    chapter.landed(landing)
 }
 
-fn fields(value: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(fields)) => fields,
-        // Only structures come here.
-        _ => Map::new(),
+/// The branch that an accepted run is meant for.
+fn landable(state: &State) -> Result<Option<String>, PortError> {
+    let run = &state.names.run_id;
+    match &state.finished {
+        Some(verdict) if verdict.allow => Ok(state.opened.target.clone()),
+        Some(verdict) => {
+            let reason = format!("{run} was refused: {}", verdict.reason);
+            Err(PortError::new(Code::NotAccepted, reason))
+        }
+        None => Err(unfinished(run)),
     }
 }
 
-fn record<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    level: Level,
-    name: &str,
-    value: &impl Serialize,
-) -> Result<(), PortError> {
-    append(ports, state, level, name, fields(value))
-}
-
-fn append<H: Host + Target>(
-    ports: &mut LandPorts<'_, H>,
-    state: &State,
-    level: Level,
-    name: &str,
-    payload: Map<String, Value>,
-) -> Result<(), PortError> {
-    ports.after.append(Event {
-        ts: ports.clock.timestamp(),
-        level,
-        event_type: name.to_owned(),
-        run_id: state.names.run_id.clone(),
-        task_id: Some(state.names.task_id.clone()),
-        attempt: None,
-        payload,
-        trace_id: state.names.trace_id.clone(),
-    })
-}
-
-/// A watch without a lease: a sealed run holds none.
-struct Looking<'a>(&'a mut dyn Observer);
-
-impl Watch for Looking<'_> {
-    fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            Wish::GoOn => Control::Continue,
-            Wish::Cancel => Control::Cancel,
-        }
+impl Chapter<'_, '_> {
+    /// The commit of a landing that began and has no end.
+    fn begun(&self) -> Option<Oid> {
+        let kinds = [LAND_STARTED, LANDED];
+        let of_landing = |kind: &str| kinds.contains(&kind);
+        let mut records = self.after.records().iter().rev();
+        let last = records.find(|record| of_landing(&record.event.event_type))?;
+        // Anybody may have written it; it only says where to look.
+        let commit = last.event.payload.get("commit")?.as_str()?;
+        (last.event.event_type == LAND_STARTED)
+            .then(|| Oid::try_from(commit).ok())
+            .flatten()
     }
 }

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
@@ -60,6 +62,9 @@ impl PortError {
 /// Everything but [`Host::agent`] may be done twice: after a crash nobody knows whether it had
 /// been done. When a call that runs a box returns, every process of that box is dead.
 pub trait Host {
+    /// Keeps the base commit of a run by a ref of ours, before any record names it.
+    fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
+
     /// Makes the private directory of the attempt at the base commit, anew if it is there.
     fn workspace(&mut self, state: &State) -> Result<String, PortError>;
 
@@ -147,6 +152,12 @@ pub trait Registry {
 
     /// Notes the end of a sealed chain, so that cutting it off later is seen.
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;
+
+    /// Notes the end of the chain after the seal, which only moves forward.
+    fn pin_after(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;
+
+    /// The ends that were noted.
+    fn pinned(&mut self, run_id: &str) -> Result<Pins, PortError>;
 }
 
 /// Keeps the files of one run.
@@ -178,6 +189,9 @@ pub struct Kept {
 pub trait Signer {
     /// The envelope that holds `statement` and the signature.
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError>;
+
+    /// The keys whose statements count here: our own, and those that the user trusts.
+    fn trusted(&self) -> &[PublicKey];
 }
 
 /// Tells the time.

@@ -5,6 +5,7 @@
 //! sealing again after a crash writes the same bytes.
 
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
+use provost_core::bundle::layout::{ATTESTATION, BESIDE, MANIFEST};
 use provost_core::code::Code;
 use provost_core::gate::command::line;
 use provost_core::json::canonical;
@@ -14,13 +15,6 @@ use serde_json::json;
 
 use crate::drive::Ports;
 use crate::ports::{Bundle, PortError};
-
-/// The signed statement; once it is there the run is sealed.
-pub(crate) const ATTESTATION: &str = "attestation.dsse.json";
-
-/// Files of a bundle that the manifest does not name: itself, what is signed over it, what comes
-/// after the seal, and the lock of the driver.
-const UNNAMED: &[&str] = &["manifest.json", ATTESTATION, "after.jsonl", "driver.lock"];
 
 /// Whether the run is sealed.
 pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
@@ -40,7 +34,7 @@ pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError
     let files = self::files(ports.bundle)?;
     let composer = compose(state, &files)?;
     let manifest = composer.manifest().map_err(bug)?;
-    ports.bundle.put("manifest.json", &manifest)?;
+    ports.bundle.put(MANIFEST, &manifest)?;
     let head = ports.ledger.head();
     let statement = composer.statement(&manifest, &head).map_err(bug)?;
     let payload =
@@ -64,7 +58,7 @@ fn files(bundle: &dyn Bundle) -> Result<Files, PortError> {
     let named = bundle
         .list()?
         .into_iter()
-        .filter(|kept| !UNNAMED.contains(&kept.name.as_str()));
+        .filter(|kept| !BESIDE.contains(&kept.name.as_str()));
     Ok(named
         .map(|kept| (kept.name, (kept.bytes, kept.sha256)))
         .collect())

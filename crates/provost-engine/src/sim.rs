@@ -13,6 +13,7 @@ pub use memory::{SimBundle, SimLedger, SimRegistry};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
@@ -96,6 +97,10 @@ pub struct SimSigner;
 impl Signer for SimSigner {
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
         Ok(statement.to_vec())
+    }
+
+    fn trusted(&self) -> &[PublicKey] {
+        &[]
     }
 }
 

@@ -13,7 +13,9 @@
 //! - Refs outside `refs/provost/` and `refs/heads/provost/` and the user's checkout are written
 //!   only by the functions of [`land`].
 
+mod attributes;
 mod batch;
+mod checkouts;
 pub mod land;
 mod locate;
 mod merge;
@@ -30,6 +32,7 @@ use provost_core::object::{Collision, Kind, ObjectFormat, Oid};
 use provost_core::tree::TreeError;
 
 pub use batch::Batch;
+pub use checkouts::Checkout;
 pub use merge::Merged;
 pub use read::TreeRead;
 pub use refs::Expected;

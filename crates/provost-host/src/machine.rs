@@ -104,7 +104,7 @@ impl Machine {
     }
 
     fn keep(&self, name: &str, commit: &Oid) -> Result<(), PortError> {
-        self.repo.pin(name, commit, &Expected::Any).map_err(git)
+        self.repo.keep(name, commit, &Expected::Any).map_err(git)
     }
 }
 
@@ -147,6 +147,10 @@ fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
 }
 
 impl Host for Machine {
+    fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError> {
+        self.keep(&format!("refs/provost/base/{run_id}"), base)
+    }
+
     fn workspace(&mut self, state: &State) -> Result<String, PortError> {
         let directory = self.places.attempt(state.attempt);
         self.remove(&directory)?;
@@ -234,7 +238,12 @@ impl Host for Machine {
         tree: &Oid,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        self.run_tests(state, side, tree, watch)
+        let logs = match side {
+            Side::Base => "ci/base",
+            Side::Candidate => "ci/candidate",
+            Side::Merged => return Err(PortError::new(Code::Bug, "a merge has its own logs")),
+        };
+        self.run_tests(state, (side, tree, logs), watch)
     }
 
     fn publish(&mut self, state: &State) -> Result<Published, PortError> {

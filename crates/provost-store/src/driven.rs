@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use provost_core::bundle::verify::Pins;
 use provost_core::lease::{Acquired, LeaseRequest, Owner};
 use provost_core::record::{Event, Head, Record};
 use provost_engine::ports::{self, PortError};
@@ -75,10 +76,33 @@ impl ports::Registry for LiveRegistry {
     }
 
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
-        let pin = Pin {
-            seq: head.next.saturating_sub(1),
-            hash: head.hash.clone(),
+        self.registry.pin(run_id, &pin(head)).map_err(refuse)
+    }
+
+    fn pin_after(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
+        self.registry.pin_after(run_id, &pin(head)).map_err(refuse)
+    }
+
+    fn pinned(&mut self, run_id: &str) -> Result<Pins, PortError> {
+        let head = |pin: Pin| Head {
+            next: pin.seq.saturating_add(1),
+            hash: pin.hash,
         };
-        self.registry.pin(run_id, &pin).map_err(refuse)
+        Ok(Pins {
+            ledger: self.registry.pinned(run_id).map_err(refuse)?.map(head),
+            after: self
+                .registry
+                .pinned_after(run_id)
+                .map_err(refuse)?
+                .map(head),
+        })
+    }
+}
+
+/// The last record of a chain that ends at `head`.
+fn pin(head: &Head) -> Pin {
+    Pin {
+        seq: head.next.saturating_sub(1),
+        hash: head.hash.clone(),
     }
 }

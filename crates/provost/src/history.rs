@@ -1,9 +1,10 @@
 //! Reads runs that are over or that others drive; never repairs and never locks.
 
+use provost_core::bundle::after::Landing;
+use provost_core::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
-use provost_engine::land::{self, Landed};
 use provost_host::owner;
 use provost_store::ledger;
 use provost_store::lock::DriverLock;
@@ -18,12 +19,12 @@ pub(crate) struct Beside {
     /// Whether a living process drives it.
     pub(crate) driven: bool,
     /// Where it landed.
-    pub(crate) landed: Option<Landed>,
+    pub(crate) landed: Option<Landing>,
 }
 
 /// The records of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
-    let path = place.run(run_id).join("events.jsonl");
+    let path = place.run(run_id).join(LEDGER);
     Ok(ledger::read(&path, Head::genesis()).map_err(store)?.records)
 }
 
@@ -41,15 +42,15 @@ pub(crate) fn beside(place: &Place, run_id: &str) -> Beside {
     }
 }
 
-/// Where the run landed; a chain that cannot be read tells of nothing.
-pub(crate) fn landed(place: &Place, run_id: &str) -> Option<Landed> {
-    let path = place.run(run_id).join("after.jsonl");
+/// Where the run landed, as its second chain says; `land` and `verify` look whether that is true.
+pub(crate) fn landed(place: &Place, run_id: &str) -> Option<Landing> {
+    let path = place.run(run_id).join(AFTER);
     if !path.exists() {
         return None;
     }
     let sealed = records(place, run_id).ok()?;
     let after = ledger::read(&path, Head::after(&sealed.last()?.hash)).ok()?;
-    land::landed(&after.records)
+    Landing::recorded(&after.records)
 }
 
 /// The command that goes on with a run that has not ended.
@@ -63,7 +64,7 @@ pub(crate) fn go_on(run_id: &str, driven: bool) -> String {
 
 /// Whether a run that was opened has its seal.
 pub(crate) fn is_sealed(place: &Place, run_id: &str) -> bool {
-    place.run(run_id).join("attestation.dsse.json").is_file()
+    place.run(run_id).join(ATTESTATION).is_file()
 }
 
 /// Whether the driver of a run died before its first record: nothing was begun, so nothing is left.
@@ -75,7 +76,7 @@ pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
         there.is_ok_and(|there| !there)
     };
     let empty = || records(place, run_id).is_ok_and(|records| records.is_empty());
-    absent("events.jsonl") && absent("contract.json") || empty()
+    absent(LEDGER) && absent("contract.json") || empty()
 }
 
 /// Runs that nobody drives and that have no seal: their driver died.
@@ -88,18 +89,6 @@ pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
 
 /// Whether a living process drives the run.
 pub(crate) fn is_driven(place: &Place, run_id: &str) -> bool {
-    let driver = DriverLock::last_owner(&place.run(run_id).join("driver.lock"));
+    let driver = DriverLock::last_owner(&place.run(run_id).join(DRIVER_LOCK));
     driver.is_some_and(|driver| owner::alive(&driver))
-}
-
-/// Refuses a sealed ledger whose last line is not whole: whoever opens it to write cuts that off.
-pub(crate) fn require_whole(place: &Place, run_id: &str) -> Result<(), Failure> {
-    let path = place.run(run_id).join("events.jsonl");
-    let whole = ledger::read(&path, Head::genesis()).map_err(store)?.whole;
-    let length = path.metadata().map(|facts| facts.len());
-    if length.is_ok_and(|length| u64::try_from(whole) == Ok(length)) {
-        return Ok(());
-    }
-    let reason = format!("the sealed ledger of {run_id} ends with a line that is not whole");
-    Err(Failure::new(Code::EvidenceAltered, reason))
 }

@@ -5,15 +5,18 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::bundle::dsse;
-use provost_core::bundle::key::SigningKey;
+use provost_core::bundle::key::{PublicKey, SigningKey};
+use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
+use provost_core::bundle::verify::Files;
 use provost_core::code::Code;
 use provost_core::lease::Owner;
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::drive::{self, Ports};
-use provost_engine::land::{self, LandPorts, Landed};
-use provost_engine::ports::{Clock, Ledger as _, Observer, PortError, Signer};
+use provost_engine::land::{self, LandPorts, Landed, Sealed};
+use provost_engine::ports::{Clock, Ledger, Observer, PortError, Signer};
+use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
 use provost_host::{clock, keys, owner};
 use provost_store::StoreError;
@@ -31,7 +34,6 @@ use crate::place::Place;
 /// A run that this process drives.
 pub(crate) struct Session {
     _lock: DriverLock,
-    directory: PathBuf,
     ledger: RunLedger,
     registry: LiveRegistry,
     bundle: RunBundle,
@@ -54,7 +56,7 @@ impl Session {
                 )
             })?;
         let lock = lock(&directory, &names.run_id)?;
-        let ledger = RunLedger::create(&directory.join("events.jsonl"), Head::genesis());
+        let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
         Self::of(place, &names.run_id, lock, ledger.map_err(store)?)
     }
 
@@ -62,7 +64,7 @@ impl Session {
     pub(crate) fn open(place: Place, run_id: &str) -> Result<Self, Failure> {
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
-        let ledger = RunLedger::open(&directory.join("events.jsonl"), Head::genesis());
+        let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
         Self::of(place, run_id, lock, ledger.map_err(store)?)
     }
 
@@ -75,15 +77,14 @@ impl Session {
         let directory = place.run(run_id);
         let registry = place.registry()?;
         let cache = place.cache()?.to_owned();
-        let key = signing_key(&place)?;
+        let signer = KeySigner::of(&place)?;
         Ok(Self {
             _lock: lock,
             ledger,
             registry,
             bundle: RunBundle::new(&directory),
             machine: Machine::new(place.repo, &cache, &directory, run_id),
-            signer: KeySigner(key),
-            directory,
+            signer,
         })
     }
 
@@ -112,47 +113,6 @@ impl Session {
         drive::drive(&mut ports).map_err(port)
     }
 
-    /// Puts the sealed result of the run on its branch.
-    pub(crate) fn land(
-        mut self,
-        state: &State,
-        observer: &mut dyn Observer,
-    ) -> Result<Landed, Failure> {
-        let sealed = self.ledger.head();
-        self.require_pinned(&state.names.run_id, &sealed)?;
-        let path = self.directory.join("after.jsonl");
-        let head = Head::after(&sealed.hash);
-        let mut after = if path.exists() {
-            RunLedger::open(&path, head)
-        } else {
-            RunLedger::create(&path, head)
-        }
-        .map_err(store)?;
-        let mut ports = LandPorts {
-            host: &mut self.machine,
-            after: &mut after,
-            bundle: &self.bundle,
-            signer: &self.signer,
-            clock: &SystemClock,
-            observer,
-        };
-        land::land(&mut ports, state, &sealed).map_err(port)
-    }
-
-    /// Refuses a ledger that does not end where it was sealed: its end may be cut off.
-    fn require_pinned(&mut self, run_id: &str, head: &Head) -> Result<(), Failure> {
-        let pin = self.registry.registry.pinned(run_id).map_err(store)?;
-        let (code, what) = match pin {
-            Some(pin) if pin.hash == head.hash => return Ok(()),
-            Some(_) => (Code::EvidenceAltered, "does not end where it was sealed"),
-            None => (
-                Code::EvidenceIncomplete,
-                "has a seal that the registry does not know",
-            ),
-        };
-        Err(Failure::new(code, format!("the ledger of {run_id} {what}")))
-    }
-
     fn ports<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Ports<'a> {
         Ports {
             host: &mut self.machine,
@@ -166,20 +126,51 @@ impl Session {
     }
 }
 
-/// The key of this user, which must not lie where an agent's work could reach it.
-fn signing_key(place: &Place) -> Result<SigningKey, Failure> {
-    let refuse = |error: keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
-    let keys = keys::Keys::find().map_err(refuse)?;
-    let top = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
-    let (key, _) = keys
-        .outside(top)
-        .and_then(|keys| keys.load_or_create())
-        .map_err(refuse)?;
-    Ok(key)
+/// Puts the sealed result of the run `run_id` on its branch, if nobody else drives it.
+pub(crate) fn land(
+    place: Place,
+    run_id: &str,
+    observer: &mut dyn Observer,
+) -> Result<Landed, Failure> {
+    let directory = place.run(run_id);
+    let _lock = lock(&directory, run_id)?;
+    let mut registry = place.registry()?;
+    let signer = KeySigner::of(&place)?;
+    let mut ports = LandPorts {
+        target: &mut Machine::new(place.repo, &place.cache, &directory, run_id),
+        sealed: &mut SealedRun(directory),
+        registry: &mut registry,
+        signer: &signer,
+        clock: &SystemClock,
+        observer,
+    };
+    land::land(&mut ports, run_id).map_err(port)
+}
+
+/// The bundle of a sealed run in its directory.
+struct SealedRun(PathBuf);
+
+impl Sealed for SealedRun {
+    fn files(&self) -> Result<Box<dyn Files>, PortError> {
+        let directory = Directory::open(&self.0);
+        let directory = directory.map_err(|e| PortError::of(Code::InputUnreadable, e))?;
+        Ok(Box::new(directory))
+    }
+
+    fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
+        let path = self.0.join(AFTER);
+        let ledger = if path.exists() {
+            RunLedger::open(&path, head)
+        } else {
+            RunLedger::create(&path, head)
+        };
+        let ledger = ledger.map_err(|error| PortError::of(error.code(), error))?;
+        Ok(Box::new(ledger))
+    }
 }
 
 fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
-    let path: PathBuf = directory.join("driver.lock");
+    let path: PathBuf = directory.join(DRIVER_LOCK);
     match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
         Some(lock) => Ok(lock),
         None => Err(
@@ -213,11 +204,34 @@ pub(crate) fn port(error: PortError) -> Failure {
 }
 
 /// Signs with the key of this user.
-struct KeySigner(SigningKey);
+struct KeySigner {
+    key: SigningKey,
+    trusted: Vec<PublicKey>,
+}
+
+impl KeySigner {
+    /// The key of this user, which must not lie where an agent's work could reach it.
+    fn of(place: &Place) -> Result<Self, Failure> {
+        let refuse = |error: keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
+        let keys = keys::Keys::find().map_err(refuse)?;
+        let top = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
+        let keys = keys.outside(top).map_err(refuse)?;
+        let (key, _) = keys.load_or_create().map_err(refuse)?;
+        let trusted = keys.trusted().map_err(refuse)?;
+        Ok(Self {
+            key,
+            trusted: trusted.iter().map(|known| known.key).collect(),
+        })
+    }
+}
 
 impl Signer for KeySigner {
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
-        Ok(dsse::sign(statement, &self.0).render().into_bytes())
+        Ok(dsse::sign(statement, &self.key).render().into_bytes())
+    }
+
+    fn trusted(&self) -> &[PublicKey] {
+        &self.trusted
     }
 }
 

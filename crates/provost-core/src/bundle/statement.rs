@@ -1,4 +1,4 @@
-//! States what a run came to, and what landed, as in-toto statements.
+//! States what a run came to, what it was merged with, and what landed, as in-toto statements.
 //!
 //! A statement names everything a reader needs to hold the rest of the bundle against: the trees,
 //! the end of the ledger and the digest of the manifest, which in turn names every other file.
@@ -6,6 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::after::Candidate;
 use super::dsse::{self, Envelope};
 use super::key::SigningKey;
 use super::report::{Sha256, TestStatus, Time};
@@ -33,6 +34,9 @@ pub struct Statement<S, P> {
 /// What a run came to.
 pub type RunStatement = Statement<TreeDigest, RunPredicate>;
 
+/// What a run was merged with after its seal.
+pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
+
 /// What landed.
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
 
@@ -50,6 +54,9 @@ pub enum PredicateType {
     /// What a run came to.
     #[serde(rename = "https://provost.dev/run/v1")]
     Run,
+    /// What a run was merged with after its seal.
+    #[serde(rename = "https://provost.dev/merge/v1")]
+    Merge,
     /// What landed.
     #[serde(rename = "https://provost.dev/landing/v1")]
     Landing,
@@ -173,6 +180,40 @@ pub struct Acceptance {
     pub passed: u32,
 }
 
+/// The records of the second chain that a statement in it vouches for.
+///
+/// The hash of the record before it fixes everything that came before, so that no record can be
+/// dropped, moved or put in front of the statement. What somebody else had written there by then is
+/// fixed as well, but not vouched for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vouched {
+    /// The first of them.
+    pub from: u64,
+    /// The last of them: the record that carries the statement.
+    pub seq: u64,
+    /// The hash of the record before that one.
+    pub prev: String,
+}
+
+/// What a run was merged with after its seal, and that the gates accepted the merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MergePredicate {
+    /// The run.
+    pub run_id: String,
+    /// Where the ledger of that run ends, as its own statement says.
+    pub sealed_head: LedgerHead,
+    /// The records it vouches for.
+    pub vouches: Vouched,
+    /// The new candidate.
+    pub candidate: Candidate,
+    /// How the acceptance commands ended on its tree.
+    pub acceptance: Acceptance,
+    /// When.
+    pub merged_at: Time,
+}
+
 /// What landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,6 +222,8 @@ pub struct LandingPredicate {
     pub run_id: String,
     /// Where the ledger of that run ends, as its own statement says.
     pub sealed_head: LedgerHead,
+    /// The records it vouches for.
+    pub vouches: Vouched,
     /// The tree of the commit.
     pub tree: Oid,
     /// The commit it was put on.
@@ -214,6 +257,23 @@ impl RunPredicate {
                 digest: TreeDigest { git_tree },
             }],
             predicate_type: PredicateType::Run,
+            predicate: self,
+        }
+    }
+}
+
+impl MergePredicate {
+    /// The statement that the merge is a candidate.
+    pub fn state(self) -> MergeStatement {
+        Statement {
+            kind: StatementKind::V1,
+            subject: vec![Subject {
+                name: CANDIDATE.to_owned(),
+                digest: TreeDigest {
+                    git_tree: self.candidate.tree.clone(),
+                },
+            }],
+            predicate_type: PredicateType::Merge,
             predicate: self,
         }
     }
@@ -320,6 +380,11 @@ mod tests {
         let statement = LandingPredicate {
             run_id: "run_00000001".into(),
             sealed_head: run().ledger_head,
+            vouches: Vouched {
+                from: 0,
+                seq: 0,
+                prev: "d".repeat(64),
+            },
             tree: oid("c"),
             parent: oid("a"),
             target: "refs/heads/main".into(),
@@ -329,5 +394,6 @@ mod tests {
         let bytes = serde_json::to_vec(&statement).unwrap();
         assert_eq!(LandingStatement::parse(&bytes).unwrap(), statement);
         assert!(RunStatement::parse(&bytes).is_err());
+        assert!(MergeStatement::parse(&bytes).is_err());
     }
 }

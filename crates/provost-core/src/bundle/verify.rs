@@ -4,6 +4,8 @@
 //! *Complete*: nothing that must be there is missing, and nothing is there that was not sealed.
 //! *Authentic*: signed by a key the reader trusts.
 //!
+//! What came after the seal is followed as well. It counts as far as a statement vouches for it.
+//!
 //! # Invariants
 //!
 //! - Every file is read once, so what was hashed is what was judged.
@@ -11,6 +13,7 @@
 //! - Whatever the bytes are, the answer is a report: no check panics, recurses with the input, or
 //!   takes more memory than a small multiple of it.
 
+mod after;
 mod agree;
 mod bytes;
 mod ledger;
@@ -23,6 +26,7 @@ mod seal;
 
 use std::collections::BTreeMap;
 
+pub use after::After;
 pub use read::{Bundle, File, Reports};
 pub use report::{Answer, Finding, Question, Report, Signer, State};
 
@@ -33,8 +37,14 @@ use crate::record::Head;
 /// The last record of every ledger that came to its end has this `event_type`.
 pub const FINAL_EVENT: &str = "RUN_FINISHED";
 
-/// The field of a payload in `after.jsonl` that holds a signed statement.
-pub const AFTER_STATEMENT: &str = "attestation";
+/// Where the chains of a run end, as known from elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// The end of its ledger.
+    pub ledger: Option<Head>,
+    /// The end of what came after the seal, as it was last.
+    pub after: Option<Head>,
+}
 
 /// The files of a bundle, read within bounds by whoever has them.
 pub trait Files {
@@ -70,6 +80,7 @@ const ENDED: &[Check] = &[
     presence::required,
     presence::expected,
     presence::unnamed,
+    presence::lock,
     presence::evidence_report,
     bytes::named_files,
     bytes::manifest,
@@ -77,7 +88,6 @@ const ENDED: &[Check] = &[
     bytes::references,
     bytes::copies,
     ledger::head,
-    ledger::after,
     agree::names,
     agree::base,
     agree::tree,
@@ -86,20 +96,19 @@ const ENDED: &[Check] = &[
     agree::verdict,
     proof::pack,
     replay::decisions,
-    replay::later_files,
 ];
 
 /// Verifies a bundle.
 ///
-/// `trusted` are the keys the reader trusts; `pin` is the head of the run's ledger if it is known
-/// from elsewhere; with `want_key`, no other key will do.
+/// `trusted` are the keys the reader trusts; `pins` are the ends of the run's chains as far as they
+/// are known from elsewhere; with `want_key`, no other key will do.
 pub fn verify(
     files: &dyn Files,
     trusted: &[PublicKey],
-    pin: Option<&Head>,
+    pins: &Pins,
     want_key: Option<&PublicKey>,
 ) -> Report {
-    let (bundle, mut findings) = Bundle::read(files, trusted, pin, want_key);
+    let (bundle, mut findings) = Bundle::read(files, trusted, pins, want_key);
     let state = ledger::state(&bundle);
     let checks = match state {
         State::Running => [ALWAYS, &[]],
@@ -108,5 +117,10 @@ pub fn verify(
     for check in checks.into_iter().flatten() {
         findings.extend(check(&bundle));
     }
-    Report::of(&bundle, state, findings)
+    let (after, found) = match state {
+        State::Running => (After::default(), Vec::new()),
+        State::Sealed | State::Unsealed | State::TailMissing => after::follow(&bundle),
+    };
+    findings.extend(found);
+    Report::of(&bundle, state, after, findings)
 }

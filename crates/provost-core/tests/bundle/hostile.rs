@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use provost_core::bundle::verify::{Files, verify};
+use provost_core::bundle::verify::{Files, Pins, verify};
 use provost_core::exit::Exit;
 use provost_core::object::{Kind, Mode, ObjectFormat};
 use provost_core::pack::Writer;
@@ -55,7 +55,12 @@ impl Files for Unreadable {
 
 #[test]
 fn a_file_that_cannot_be_read_is_a_finding() {
-    let report = verify(&Unreadable(sealed()), &[key(1).public()], None, None);
+    let report = verify(
+        &Unreadable(sealed()),
+        &[key(1).public()],
+        &Pins::default(),
+        None,
+    );
     assert_eq!(report.exit(), Exit::Untrusted);
     let hit = |path: &str, problem: &str| path == "patch.diff" && problem.contains("symbolic link");
     assert!(

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use provost_core::bundle::after::{Landing, STATEMENT};
+use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::SigningKey;
 use provost_core::bundle::report::Sha256;
 use provost_core::bundle::statement::{
-    Acceptance, BoxFacts, LandingPredicate, LedgerHead, RunPredicate, SealedVerdict,
+    Acceptance, BoxFacts, LandingPredicate, LedgerHead, RunPredicate, SealedVerdict, Vouched,
 };
-use provost_core::bundle::verify::AFTER_STATEMENT;
 use provost_core::change::Node;
 use provost_core::json;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
@@ -337,22 +338,65 @@ pub(crate) fn event(run_id: &str, kind: &str, payload: Map<String, Value>) -> Ev
     }
 }
 
-/// A landing of `tree`, as the record that follows the seal of `predicate`.
-pub(crate) fn landing(
-    predicate: &RunPredicate,
-    tree: &Oid,
-    key: &SigningKey,
-) -> Map<String, Value> {
-    let envelope = LandingPredicate {
-        run_id: predicate.run_id.clone(),
-        sealed_head: predicate.ledger_head.clone(),
-        tree: tree.clone(),
-        parent: predicate.base_commit.clone(),
-        target: "refs/heads/main".into(),
-        landed_at: WHEN.try_into().unwrap(),
+/// One event after the seal.
+pub(crate) fn later(kind: &str, payload: Map<String, Value>) -> Event {
+    Event {
+        attempt: None,
+        ..event("run_00000001", kind, payload)
     }
-    .state("e".repeat(40).as_str().try_into().unwrap())
-    .seal(key);
-    let value = serde_json::to_value(envelope).unwrap();
-    Map::from_iter([(AFTER_STATEMENT.to_owned(), value)])
+}
+
+/// What is said of a landing in the record that `head` puts next; everything can be made to lie.
+pub(crate) struct Land {
+    pub(crate) predicate: LandingPredicate,
+    pub(crate) commit: Oid,
+}
+
+impl Land {
+    /// A landing of the sealed candidate, whose process wrote everything from record `from` on.
+    pub(crate) fn new(run: &RunPredicate, from: u64, head: &Head) -> Self {
+        Self {
+            predicate: LandingPredicate {
+                run_id: run.run_id.clone(),
+                sealed_head: run.ledger_head.clone(),
+                vouches: vouches(from, head),
+                tree: run.candidate_tree.clone().unwrap(),
+                parent: run.base_commit.clone(),
+                target: "refs/heads/main".into(),
+                landed_at: WHEN.try_into().unwrap(),
+            },
+            // The course of a sample publishes this one.
+            commit: run.base_commit.clone(),
+        }
+    }
+
+    /// The payload of the record, signed by `key`.
+    pub(crate) fn sign(&self, key: &SigningKey) -> Map<String, Value> {
+        let predicate = self.predicate.clone();
+        let said = Landing {
+            commit: self.commit.clone(),
+            tree: predicate.tree.clone(),
+            parent: predicate.parent.clone(),
+            target: predicate.target.clone(),
+        };
+        carrying(&said, &predicate.state(self.commit.clone()).seal(key))
+    }
+}
+
+/// What the statement of the record that `head` puts next vouches for.
+pub(crate) fn vouches(from: u64, head: &Head) -> Vouched {
+    Vouched {
+        from,
+        seq: head.next,
+        prev: head.hash.clone(),
+    }
+}
+
+/// A payload that says `said` and carries `statement`.
+pub(crate) fn carrying(said: &impl serde::Serialize, statement: &Envelope) -> Map<String, Value> {
+    let Value::Object(mut payload) = serde_json::to_value(said).unwrap() else {
+        panic!("no object");
+    };
+    payload.insert(STATEMENT.into(), serde_json::to_value(statement).unwrap());
+    payload
 }

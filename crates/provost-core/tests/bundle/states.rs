@@ -1,7 +1,7 @@
 //! Tells running, sealed and cut runs apart.
 
 use provost_core::bundle::verify::State::{self, Running, Sealed, TailMissing, Unsealed};
-use provost_core::bundle::verify::{Answer, verify};
+use provost_core::bundle::verify::{Answer, Pins, verify};
 use provost_core::code::Code::{
     self, EvidenceAltered, EvidenceIncomplete, Ok, RunUnfinished, SignatureInvalid,
 };
@@ -32,7 +32,11 @@ fn shortened(bundle: &Bundle, count: usize) -> Bundle {
 const SEAL: &[&str] = &["manifest.json", "attestation.dsse.json"];
 
 fn is(name: &str, bundle: &Bundle, pin: Option<&Head>, state: State, code: Code) {
-    let report = verify(bundle, &[key(1).public()], pin, None);
+    let pins = Pins {
+        ledger: pin.cloned(),
+        after: None,
+    };
+    let report = verify(bundle, &[key(1).public()], &pins, None);
     assert_eq!(report.state, state, "{name}: {report:?}");
     assert_eq!(report.verdict().code, code, "{name}: {report:?}");
     assert_eq!(report.verdict().allow, code == Code::Ok, "{name}");
@@ -143,12 +147,12 @@ fn a_running_run_may_be_in_the_middle_of_a_line() {
     let ledger = bundle.get_mut(&RawPath::new("events.jsonl")).unwrap();
     ledger.extend_from_slice(b"{\"attempt\":");
     bundle.insert(RawPath::new("patch.diff"), b"not yet named".to_vec());
-    let report = verify(&bundle, &[], None, None);
+    let report = verify(&bundle, &[], &Pins::default(), None);
     assert_eq!((report.state, report.exit()), (Running, Exit::NotNow));
     assert_eq!(report.findings, []);
     assert_eq!([report.complete, report.authentic], [Answer::Open; 2]);
     let ledger = bundle.get_mut(&RawPath::new("events.jsonl")).unwrap();
     ledger[20] ^= 1;
-    let report = verify(&bundle, &[], None, None);
+    let report = verify(&bundle, &[], &Pins::default(), None);
     assert_eq!(report.verdict().code, Code::EvidenceAltered);
 }

@@ -80,6 +80,13 @@ pub fn oid(word: &str) -> Oid {
 }
 
 impl Host for SimHost {
+    fn keep_base(&mut self, run_id: &str, _: &Oid) -> Result<(), PortError> {
+        let Self { power, refs, .. } = self;
+        power.call(|| {
+            refs.insert(format!("refs/provost/base/{run_id}"));
+        })
+    }
+
     fn workspace(&mut self, state: &State) -> Result<String, PortError> {
         let Self {
             power, workspaces, ..

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
 use provost_core::object::sha256;
@@ -124,6 +125,18 @@ impl Registry for SimRegistry {
         let Self { power, pins, .. } = self;
         power.call(|| {
             pins.insert(run_id.to_owned(), head.clone());
+        })
+    }
+
+    fn pin_after(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
+        self.pin(&format!("{run_id}/after"), head)
+    }
+
+    fn pinned(&mut self, run_id: &str) -> Result<Pins, PortError> {
+        let Self { power, pins, .. } = self;
+        power.call(|| Pins {
+            ledger: pins.get(run_id).cloned(),
+            after: pins.get(&format!("{run_id}/after")).cloned(),
         })
     }
 }

@@ -8,10 +8,11 @@
 //! - Doing it twice equals doing it once, also when it was interrupted between ref and files.
 //!
 //! The checkout is updated with our own settings: the user's filters, hooks and configuration do
-//! not run. Line endings and encodings that `.gitattributes` asks for are applied.
+//! not run. Line endings and encodings that attributes ask for are applied, wherever the user's git
+//! finds them; see [`super::attributes`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use provost_core::change::{Change, Node as Entry};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 
+use super::attributes::Attributes;
 use super::refs::check;
 use super::run::{Output, Place, failed, unexpected};
 use super::side::SideGit;
@@ -56,6 +58,32 @@ pub enum LandError {
     Hidden {
         /// Some of them.
         paths: Vec<RawPath>,
+    },
+    /// The branch is only another name for one.
+    #[error("`{name}` is only another name for `{real}`")]
+    Alias {
+        /// The branch.
+        name: String,
+        /// What it stands for.
+        real: String,
+    },
+    /// Several checkouts are on the branch, and only one could follow it.
+    #[error("several checkouts are on `{branch}`: {}", places(checkouts))]
+    Several {
+        /// The branch.
+        branch: String,
+        /// All of them.
+        checkouts: Vec<PathBuf>,
+    },
+    /// An operation will come back to the branch.
+    #[error("`{branch}` is in use by a {operation} in `{}`", checkout.display())]
+    InUse {
+        /// The branch.
+        branch: String,
+        /// What goes on.
+        operation: &'static str,
+        /// Where.
+        checkout: PathBuf,
     },
     /// A merge, rebase or the like is under way.
     #[error("an operation is under way in the checkout (`{what}`)")]
@@ -101,23 +129,30 @@ fn list(paths: &[RawPath]) -> String {
     words.join(", ")
 }
 
-/// A checkout of a repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Checkout {
-    /// Where it is.
-    pub path: PathBuf,
-    /// The branch it is on, such as `refs/heads/main`.
-    pub branch: Option<String>,
+fn places(checkouts: &[PathBuf]) -> String {
+    let words = checkouts.iter().map(|path| format!("`{}`", path.display()));
+    words.collect::<Vec<String>>().join(", ")
 }
 
 impl Repository {
     /// Sets a branch of the user, if it is where it is expected.
     ///
     /// A checkout of that branch does not follow; see [`checkout_fast_forward`].
-    pub fn land_ref(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
+    pub fn land_ref(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), LandError> {
         check(name, &["refs/heads/"])?;
-        self.update_ref(name, new, expected)
+        self.refuse_alias(name)?;
+        Ok(self.update_ref(name, new, expected)?)
+    }
+
+    /// Fails if the branch is another name for one: moving it would cut it off from that.
+    fn refuse_alias(&self, name: &str) -> Result<(), LandError> {
+        match self.alias_of(name)? {
+            Some(real) => Err(LandError::Alias {
+                name: name.to_owned(),
+                real,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Whether `new` is `old` or has it in its history.
@@ -129,32 +164,6 @@ impl Repository {
             Some(1) => Ok(false),
             _ => Err(failed("merge-base".to_owned(), &output)),
         }
-    }
-
-    /// All checkouts of the repository, the main one first.
-    pub fn checkouts(&self) -> Result<Vec<Checkout>, GitError> {
-        let arguments = ["worktree", "list", "--porcelain", "-z"];
-        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
-        let mut checkouts: Vec<Checkout> = Vec::new();
-        let mut bare = false;
-        for line in output.stdout.split(|byte| *byte == 0) {
-            if let Some(path) = line.strip_prefix(b"worktree ") {
-                checkouts.push(Checkout {
-                    path: PathBuf::from(OsStr::from_bytes(path)),
-                    branch: None,
-                });
-            } else if let Some(branch) = line.strip_prefix(b"branch ") {
-                if let Some(last) = checkouts.last_mut() {
-                    last.branch = Some(String::from_utf8_lossy(branch).into_owned());
-                }
-            } else if line == b"bare" {
-                bare = true;
-            }
-        }
-        if bare {
-            checkouts.remove(0);
-        }
-        Ok(checkouts)
     }
 }
 
@@ -242,6 +251,7 @@ struct Ground {
     here: Repository,
     checkout: PathBuf,
     index: PathBuf,
+    attributes: Attributes,
 }
 
 impl Ground {
@@ -257,6 +267,7 @@ impl Ground {
         }
         let index = here.git_dir.join("index");
         Ok(Self {
+            attributes: here.attributes()?,
             here,
             checkout: top,
             index,
@@ -266,17 +277,21 @@ impl Ground {
     /// A git directory of ours that is on `commit`.
     fn view(&self, commit: &Oid) -> Result<SideGit, LandError> {
         let scratch = self.here.side.path().parent().unwrap_or(Path::new("/"));
-        Ok(SideGit::at(scratch, self.here.format, commit)?)
+        let view = SideGit::at(scratch, self.here.format, commit)?;
+        self.attributes.put(view.path())?;
+        Ok(view)
     }
 
     fn call(&self, view: &SideGit, arguments: &[&str], input: Vec<u8>) -> Result<Output, GitError> {
+        let mut words = vec![OsString::from("-c"), Attributes::setting(view.path())];
+        words.extend(arguments.iter().map(OsString::from));
         let place = Place {
             git_dir: view.path(),
             objects: Some(&self.here.objects),
             work_tree: Some(&self.checkout),
             index: Some(&self.index),
         };
-        self.here.git.call(&place, arguments, input)
+        self.here.git.call(&place, &words, input)
     }
 
     /// The fields, ended by NUL, that a call prints.
@@ -432,8 +447,11 @@ impl Ground {
         if output.status.success() {
             return Ok(());
         }
+        // Advice is for whoever calls git by hand.
+        let lines = output.words.lines();
+        let said: Vec<&str> = lines.filter(|line| !line.starts_with("hint:")).collect();
         Err(LandError::Refused {
-            words: output.words,
+            words: said.join(" "),
         })
     }
 
@@ -441,6 +459,9 @@ impl Ground {
     fn move_head(&self, from: &Oid, to: &Oid) -> Result<(), LandError> {
         let branch = self.here.head_branch()?;
         let name = branch.as_deref().unwrap_or("HEAD");
+        if branch.is_some() {
+            self.here.refuse_alias(name)?;
+        }
         let expected = Expected::Is(from.clone());
         Ok(self.here.update_ref(name, to, &expected)?)
     }

@@ -23,7 +23,7 @@ pub enum Expected {
 
 impl Repository {
     /// Sets one of our own refs, if it is where it is expected.
-    pub fn pin(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
+    pub fn keep(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
         check(name, OURS)?;
         self.update_ref(name, new, expected)
     }
@@ -66,6 +66,20 @@ impl Repository {
     /// The branch that `HEAD` names, such as `refs/heads/main`; `None` if it names a commit.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
         let arguments = ["symbolic-ref", "--quiet", "HEAD"];
+        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
+        match output.status.code() {
+            Some(0) => Ok(Some(
+                String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            )),
+            Some(1) => Ok(None),
+            _ => Err(failed("symbolic-ref".to_owned(), &output)),
+        }
+    }
+
+    /// The ref that `name` is another name for; `None` if it is none.
+    pub fn alias_of(&self, name: &str) -> Result<Option<String>, GitError> {
+        check(name, &["refs/"])?;
+        let arguments = ["symbolic-ref", "--quiet", name];
         let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
         match output.status.code() {
             Some(0) => Ok(Some(

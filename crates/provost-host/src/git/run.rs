@@ -60,6 +60,8 @@ const SETTINGS: &[&str] = &[
     // A path stays where its author put it.
     "merge.directoryRenames=false",
     "color.ui=false",
+    // Our empty graft file is no reason to speak.
+    "advice.graftFileDeprecated=false",
     // What a record names is on disk before the record.
     "core.fsync=all",
     "core.fsyncMethod=fsync",

@@ -25,11 +25,11 @@ use crate::capture::{self, Limits, Mode};
 use crate::workspace::{self, PrivateGit};
 
 impl Machine {
+    /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
     pub(super) fn run_tests(
         &self,
         state: &State,
-        side: Side,
-        tree: &Oid,
+        (side, tree, logs): (Side, &Oid, &str),
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
         let contract = contract(state)?;
@@ -48,8 +48,8 @@ impl Machine {
         self.remove(&directory)?;
         let round = Round {
             machine: self,
-            side,
             tree,
+            logs,
             profile: self.tree_profile(&contract, &self.fresh(state, tree, &directory)?),
             directory: &directory,
         };
@@ -86,8 +86,9 @@ impl Machine {
 /// One tree under test.
 struct Round<'a> {
     machine: &'a Machine,
-    side: Side,
     tree: &'a Oid,
+    /// The directory of the bundle for what the commands print.
+    logs: &'a str,
     /// The workspace.
     directory: &'a Path,
     profile: Profile,
@@ -153,14 +154,8 @@ impl Round<'_> {
     }
 
     /// The file of the bundle that keeps a stream of command `number`.
-    ///
-    /// What is tested after the seal has a place of its own: sealed files are never written again.
     fn log(&self, number: usize, stream: &str) -> String {
-        match self.side {
-            Side::Base => format!("ci/base/{number}.{stream}.log"),
-            Side::Candidate => format!("ci/candidate/{number}.{stream}.log"),
-            Side::Merged => format!("after/{}/{number}.{stream}.log", self.tree.short()),
-        }
+        format!("{}/{number}.{stream}.log", self.logs)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Moves the branch that a result is meant for.
 
+use provost_core::bundle::after::Candidate;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::State;
-use provost_engine::land::{Changed, Merge, Target};
-use provost_engine::ports::PortError;
+use provost_core::run::fact::{Side, TestRun};
+use provost_engine::land::{Changed, MergeOutcome, Target};
+use provost_engine::ports::{PortError, Watch};
 
 use super::{Machine, git, proof, uncaptured};
 use crate::capture::{self, Limits, Mode};
@@ -14,16 +16,41 @@ use crate::workspace;
 
 impl Target for Machine {
     fn tip(&mut self, branch: &str) -> Result<Option<Oid>, PortError> {
+        if let Some(real) = self.repo.alias_of(branch).map_err(git)? {
+            let name = branch.to_owned();
+            return Err(refuse(LandError::Alias { name, real }));
+        }
         self.repo.ref_value(branch).map_err(git)
     }
 
-    fn merge(&mut self, base: &Oid, target: &Oid, candidate: &Oid) -> Result<Merge, PortError> {
-        match self.repo.merge_tree(base, target, candidate).map_err(git)? {
-            Merged::Clean(tree) => Ok(Merge::Clean(tree)),
-            Merged::Conflict(paths) => Ok(Merge::Conflict(
-                paths.iter().map(ToString::to_string).collect(),
-            )),
+    fn holds(&mut self, tip: &Oid, commit: &Oid) -> Result<bool, PortError> {
+        match self.repo.commit_tree(commit) {
+            Ok(_) => self.repo.follows(tip, commit).map_err(git),
+            Err(GitError::Missing { .. }) => Ok(false),
+            Err(error) => Err(git(error)),
         }
+    }
+
+    fn merge(&mut self, state: &State, target: &Oid) -> Result<MergeOutcome, PortError> {
+        let candidate = state.captured.as_ref().map(|captured| &captured.tree);
+        let candidate = candidate.ok_or_else(|| PortError::new(Code::Bug, "nothing to merge"))?;
+        let base = &state.opened.base_commit;
+        let tree = match self.repo.merge_tree(base, target, candidate).map_err(git)? {
+            Merged::Clean(tree) => tree,
+            Merged::Conflict(paths) => {
+                let paths = paths.iter().map(ToString::to_string).collect();
+                return Ok(MergeOutcome::Conflict(paths));
+            }
+        };
+        let message = proof::commit_message(state, &tree);
+        let commit = self.commit_on(state, &tree, target, &message)?;
+        let run = &state.names.run_id;
+        self.keep(&format!("refs/provost/merged/{run}/{commit}"), &commit)?;
+        Ok(MergeOutcome::Clean(Candidate {
+            commit,
+            tree,
+            parent: target.clone(),
+        }))
     }
 
     /// A checkout of the tree is captured against the target, so the same eyes look at a merge that
@@ -39,7 +66,6 @@ impl Target for Machine {
         let limits = Limits::default();
         let captured = capture::capture(&self.repo, &base, &made.tree, &limits, Mode::Record)
             .map_err(uncaptured)?;
-        self.remove(&self.places.run)?;
         // A tree of an old repository may have another id than its own files make.
         let same = captured.tree == *tree
             || self
@@ -59,24 +85,26 @@ impl Target for Machine {
         })
     }
 
-    fn commit(&mut self, state: &State, tree: &Oid, parent: &Oid) -> Result<Oid, PortError> {
-        self.commit_on(state, tree, parent, &proof::commit_message(state, tree))
+    fn accept(
+        &mut self,
+        state: &State,
+        tree: &Oid,
+        logs: &str,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        self.run_tests(state, (Side::Merged, tree, logs), watch)
     }
 
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {
-        let checkouts = self.repo.checkouts().map_err(git)?;
-        let on_it = checkouts
-            .iter()
-            .find(|checkout| checkout.branch.as_deref() == Some(branch));
-        match on_it {
-            Some(checkout) => {
-                checkout_fast_forward(&self.repo, &checkout.path, from, to).map_err(refuse)
-            }
-            None => self
-                .repo
-                .land_ref(branch, to, &Expected::Is(from.clone()))
-                .map_err(|error| refuse(LandError::Git(error))),
+        match self.repo.checkout_of(branch).map_err(refuse)? {
+            Some(checkout) => checkout_fast_forward(&self.repo, &checkout, from, to),
+            None => self.repo.land_ref(branch, to, &Expected::Is(from.clone())),
         }
+        .map_err(refuse)
+    }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        self.remove(&self.places.run)
     }
 
     fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError> {
@@ -99,6 +127,9 @@ fn refuse(error: LandError) -> PortError {
         | LandError::NotForward { .. }
         | LandError::Git(GitError::RefMoved { .. }) => Code::TargetMoved,
         LandError::Git(_) | LandError::NotACheckout { .. } => Code::GitFailed,
+        LandError::Alias { .. } | LandError::Several { .. } | LandError::InUse { .. } => {
+            Code::TargetRefused
+        }
         LandError::Dirty { .. }
         | LandError::InTheWay { .. }
         | LandError::Filtered { .. }

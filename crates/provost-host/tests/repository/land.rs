@@ -133,24 +133,100 @@ fn what_would_be_lost_is_refused_and_left_alone() {
 
 #[test]
 fn filters_are_neither_run_nor_skipped() {
-    let (scratch, repo, from, to) = two();
-    let marker = scratch.outer().join("ran");
-    let command = format!("touch {}; cat", marker.display());
-    for setting in ["filter.evil.smudge", "filter.evil.clean", "core.fsmonitor"] {
-        scratch.git(&["config", setting, &command]);
+    for file in [".git/info/attributes", ".gitattributes", "../attributes"] {
+        let (scratch, repo, from, to) = two();
+        let marker = scratch.outer().join("ran");
+        let command = format!("touch {}; cat", marker.display());
+        for setting in ["filter.evil.smudge", "filter.evil.clean", "core.fsmonitor"] {
+            scratch.git(&["config", setting, &command]);
+        }
+        let outer = scratch.outer().join("attributes");
+        scratch.git(&[
+            "config",
+            "core.attributesFile",
+            &outer.display().to_string(),
+        ]);
+        scratch.file(file, "a filter=evil\n");
+        let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+        assert!(
+            matches!(refused, Err(LandError::Filtered { .. })),
+            "{file}: {refused:?}"
+        );
+        assert!(!marker.exists(), "{file}");
     }
-    scratch.file(".git/info/attributes", "* filter=evil\n");
-    // Not even attributes outside the tree make us run it.
-    checkout_fast_forward(&repo, &scratch.root(), &from, &to).unwrap();
-    assert!(!marker.exists());
+}
 
-    let (scratch, repo, from, to) = two();
-    scratch.file(".gitattributes", "a filter=evil\n");
+#[test]
+fn the_words_of_a_refusal_are_about_the_refusal() {
+    let (scratch, repo, from, _) = two();
+    let blob = scratch.git(&["rev-parse", "HEAD:a"]);
+    scratch.git(&["config", "core.protectNTFS", "false"]);
+    let entry = format!("100644,{blob},git~1");
+    scratch.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    scratch.git(&["commit", "-q", "-m", "a name that git takes for its own"]);
+    let to: Oid = scratch.git(&["rev-parse", "HEAD"]).try_into().unwrap();
+    scratch.git(&["reset", "-q", "--hard", from.as_str()]);
     let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+    let Err(LandError::Refused { words }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(words.contains("git~1"), "{words}");
     assert!(
-        matches!(refused, Err(LandError::Filtered { .. })),
+        !words.contains("graft") && !words.contains("hint:"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_branch_that_is_another_name_is_refused() {
+    let (scratch, repo, from, to) = two();
+    scratch.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    let refused = repo.land_ref("refs/heads/alias", &to, &Expected::Is(from));
+    assert!(
+        matches!(refused, Err(LandError::Alias { .. })),
         "{refused:?}"
     );
+    assert_eq!(
+        scratch.git(&["symbolic-ref", "refs/heads/alias"]),
+        "refs/heads/main"
+    );
+}
+
+#[test]
+fn a_branch_in_use_has_no_checkout_to_move() {
+    const MAIN: &str = "refs/heads/main";
+    let (scratch, repo, _, _) = two();
+    let root = scratch.root().canonicalize().unwrap();
+    assert_eq!(repo.checkout_of(MAIN).unwrap(), Some(root));
+    assert_eq!(repo.checkout_of("refs/heads/none").unwrap(), None);
+    scratch.git(&["worktree", "add", "-q", "--detach", "../linked", "main"]);
+    for note in ["", "worktrees/linked/"] {
+        for (file, text) in [
+            ("rebase-merge/head-name", "refs/heads/main\n"),
+            ("rebase-apply/head-name", "refs/heads/main\n"),
+            (
+                "rebase-merge/update-refs",
+                "refs/heads/x\n0\n0\nrefs/heads/main\n0\n0\n",
+            ),
+            ("BISECT_START", "main\n"),
+        ] {
+            let path = format!(".git/{note}{file}");
+            scratch.file(&path, text);
+            let refused = repo.checkout_of(MAIN);
+            assert!(
+                matches!(refused, Err(LandError::InUse { .. })),
+                "{path}: {refused:?}"
+            );
+            repo.checkout_of("refs/heads/other").unwrap();
+            std::fs::remove_file(scratch.root().join(path)).unwrap();
+        }
+    }
+    scratch.git(&["worktree", "add", "-q", "--force", "../second", "main"]);
+    let refused = repo.checkout_of(MAIN);
+    let Err(LandError::Several { checkouts, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(checkouts.len(), 2, "{checkouts:?}");
 }
 
 #[test]
@@ -176,7 +252,7 @@ fn only_forward_and_only_from_where_it_is() {
     for name in ["refs/provost/x", "refs/tags/x", "HEAD", "refs/heads/../x"] {
         let refused = repo.land_ref(name, &to, &Expected::Any);
         assert!(
-            matches!(refused, Err(GitError::RefRefused { .. })),
+            matches!(refused, Err(LandError::Git(GitError::RefRefused { .. }))),
             "{name}"
         );
     }

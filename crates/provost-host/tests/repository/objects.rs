@@ -242,13 +242,13 @@ fn refs_move_by_compare_and_swap_and_only_ours() {
         two
     };
     let name = "refs/provost/run/1";
-    repo.pin(name, &one, &Expected::Absent).unwrap();
-    let again = repo.pin(name, &two, &Expected::Absent);
+    repo.keep(name, &one, &Expected::Absent).unwrap();
+    let again = repo.keep(name, &two, &Expected::Absent);
     assert!(matches!(again, Err(GitError::RefMoved { .. })), "{again:?}");
-    repo.pin(name, &two, &Expected::Is(one.clone())).unwrap();
-    let late = repo.pin(name, &one, &Expected::Is(one.clone()));
+    repo.keep(name, &two, &Expected::Is(one.clone())).unwrap();
+    let late = repo.keep(name, &one, &Expected::Is(one.clone()));
     assert!(matches!(late, Err(GitError::RefMoved { .. })), "{late:?}");
-    repo.pin("refs/heads/provost/x", &one, &Expected::Any)
+    repo.keep("refs/heads/provost/x", &one, &Expected::Any)
         .unwrap();
     assert_eq!(
         repo.refs("refs/provost/").unwrap(),
@@ -270,7 +270,7 @@ fn refs_move_by_compare_and_swap_and_only_ours() {
         "refs/provost/a.lock",
         "refs/heads/provostx",
     ] {
-        let refused = repo.pin(name, &one, &Expected::Any);
+        let refused = repo.keep(name, &one, &Expected::Any);
         assert!(
             matches!(refused, Err(GitError::RefRefused { .. })),
             "{name}"
@@ -279,7 +279,7 @@ fn refs_move_by_compare_and_swap_and_only_ours() {
     // A symbolic ref of ours is replaced, not followed.
     scratch.git(&["symbolic-ref", "refs/provost/sym", "refs/heads/main"]);
     let main = repo.ref_value("refs/heads/main").unwrap();
-    repo.pin("refs/provost/sym", &one, &Expected::Any).unwrap();
+    repo.keep("refs/provost/sym", &one, &Expected::Any).unwrap();
     assert_eq!(repo.ref_value("refs/heads/main").unwrap(), main);
 }
 

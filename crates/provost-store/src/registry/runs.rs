@@ -1,7 +1,8 @@
-//! Lists the runs there are, and pins the heads of sealed ledgers.
+//! Lists the runs there are, and pins the ends of their chains.
 //!
-//! A pin is what shows that records are missing at the end of a ledger, so it is on disk when the
-//! call returns, and it is never changed.
+//! A pin is what shows that records are missing at the end of a chain, so it is on disk when the
+//! call returns. That of a sealed ledger is never changed; that of the chain after the seal only
+//! moves forward.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -19,7 +20,7 @@ pub struct RunNote {
     pub objective: String,
 }
 
-/// The last record of a sealed ledger.
+/// The last record of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// Its number.
@@ -102,6 +103,38 @@ impl Registry {
     pub fn pinned(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
         self.read(|connection| read_pin(connection, run_id))
     }
+
+    /// Moves the pin of the chain after the seal of a run forward to its last record.
+    pub fn pin_after(&mut self, run_id: &str, pin: &Pin) -> Result<(), StoreError> {
+        let name = after(run_id);
+        self.write(Durability::Synced, |transaction| {
+            let there = read_pin(transaction, &name)?;
+            if there.as_ref().is_some_and(|there| there == pin) {
+                return Ok(());
+            }
+            if there.is_some_and(|there| there.seq >= pin.seq) {
+                return Err(Trouble::Store(StoreError::Pinned {
+                    run_id: run_id.to_owned(),
+                }));
+            }
+            transaction.execute(
+                "INSERT INTO pin (run_id, seq, hash) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (run_id) DO UPDATE SET seq = ?2, hash = ?3",
+                params![name, fence::to_column(pin.seq)?, pin.hash],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The pinned end of the chain after the seal of a run, if it has any record.
+    pub fn pinned_after(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
+        self.read(|connection| read_pin(connection, &after(run_id)))
+    }
+}
+
+/// What the chain after the seal is called among the pins; no run has such a name.
+fn after(run_id: &str) -> String {
+    format!("{run_id}/after")
 }
 
 fn read_pin(connection: &Connection, run_id: &str) -> Result<Option<Pin>, Trouble> {

@@ -193,6 +193,33 @@ fn a_pin_is_kept_and_never_changed() {
     );
 }
 
+#[test]
+fn the_pin_after_the_seal_only_moves_forward() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut registry = Registry::open(&scratch.path().join("registry.db")).unwrap();
+    let pin = |seq: u64, hash: &str| Pin {
+        seq,
+        hash: hash.into(),
+    };
+    assert_eq!(registry.pinned_after("run_1").unwrap(), None);
+    registry.pin("run_1", &pin(9, "sealed")).unwrap();
+    for (seq, hash) in [(0, "a"), (0, "a"), (1, "b"), (5, "c")] {
+        registry.pin_after("run_1", &pin(seq, hash)).unwrap();
+    }
+    for (seq, hash) in [(5, "x"), (4, "b"), (0, "a")] {
+        assert!(
+            matches!(
+                registry.pin_after("run_1", &pin(seq, hash)),
+                Err(StoreError::Pinned { .. })
+            ),
+            "{seq} {hash}"
+        );
+    }
+    assert_eq!(registry.pinned_after("run_1").unwrap(), Some(pin(5, "c")));
+    assert_eq!(registry.pinned("run_1").unwrap(), Some(pin(9, "sealed")));
+    assert_eq!(registry.pinned_after("run_2").unwrap(), None);
+}
+
 type Make = fn(&Scratch);
 
 /// Puts something at the place of the registry and sees it refused in time, and unchanged.

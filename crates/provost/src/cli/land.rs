@@ -3,13 +3,14 @@
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_engine::land::{Landed, When};
 use serde_json::json;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Outcome};
 use crate::history;
 use crate::place::Place;
 use crate::progress::Onlooker;
-use crate::session::Session;
+use crate::session;
 use crate::show::Reader;
 
 /// Put an accepted result on the branch it is meant for.
@@ -29,25 +30,23 @@ pub(super) struct Land {
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&land.run)?;
-    let state = history::state(&place, &run_id)?;
-    if !history::is_sealed(&place, &run_id) {
-        return Err(
-            Failure::new(Code::RunUnfinished, format!("{run_id} has not ended"))
-                .hint(history::go_on(&run_id, history::is_driven(&place, &run_id))),
-        );
-    }
-    history::require_whole(&place, &run_id)?;
+    let go_on = history::go_on(&run_id, history::is_driven(&place, &run_id));
     let mut onlooker = Onlooker::new(reader == Reader::Program);
-    let landed = Session::open(place, &run_id)?.land(&state, &mut onlooker);
+    let landed = session::land(place, &run_id, &mut onlooker);
     onlooker.clear();
-    let landed = landed?;
-    let branch = landed.target.trim_start_matches("refs/heads/");
-    let text = format!(
-        "landed: {branch} is at {} ({run_id})\n",
-        landed.commit.short()
-    );
-    let mut json = json!(landed);
+    let Landed { landing, when } = landed.map_err(|failure| match failure.code {
+        Code::RunUnfinished => failure.hint(go_on),
+        _ => failure,
+    })?;
+    let branch = landing.target.trim_start_matches("refs/heads/");
+    let commit = landing.commit.short();
+    let text = match when {
+        When::Now => format!("landed: {branch} is at {commit} ({run_id})\n"),
+        When::Before => format!("landed before: {branch} holds {commit} ({run_id})\n"),
+    };
+    let mut json = json!(landing);
     json["run_id"] = json!(run_id);
+    json["before"] = json!(when == When::Before);
     Ok(Answer {
         exit: Exit::Yes,
         json,

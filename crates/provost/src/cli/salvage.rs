@@ -144,12 +144,12 @@ fn put_back(place: &Place, run: &str) -> Outcome {
     };
     let tail = name.trim_start_matches("refs/provost/").replace('/', "-");
     let branch = format!("provost/salvage-{tail}");
-    let pinned = place.repo.pin(
+    let kept = place.repo.keep(
         &format!("refs/heads/{branch}"),
         commit,
         &provost_host::git::Expected::Any,
     );
-    pinned.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    kept.map_err(|error| Failure::of(Code::GitFailed, &error))?;
     let text = format!(
         "branch {branch} is at {}\nnext: git diff HEAD...{branch}\n",
         commit.short()

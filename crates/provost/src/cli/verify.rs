@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::bundle::key::{NamedKey, PublicKey};
-use provost_core::bundle::verify::{self, Answer as Found, Question, Report, Signer, State};
+use provost_core::bundle::verify::{self, Answer as Found, Pins, Question, Report, Signer, State};
 use provost_core::code::Code;
-use provost_core::record::Head;
+use provost_engine::ports::Registry as _;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::session::store;
+use crate::session::port;
 use crate::show::plain;
 
 /// The most findings a person is shown; a program gets all of them.
@@ -42,7 +42,7 @@ pub(super) fn run(verify: &Verify) -> Outcome {
         .map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
     let keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
     let want_key = want.as_ref().map(|want| &want.key);
-    let report = verify::verify(&directory, &keys, place.pin.as_ref(), want_key);
+    let report = verify::verify(&directory, &keys, &place.pins, want_key);
     let names: Vec<&NamedKey> = known.iter().chain(&want).collect();
     Ok(Answer {
         exit: report.exit(),
@@ -54,7 +54,7 @@ pub(super) fn run(verify: &Verify) -> Outcome {
 /// Where a bundle is, and what is known of it from elsewhere.
 struct Place {
     directory: PathBuf,
-    pin: Option<Head>,
+    pins: Pins,
 }
 
 /// Finds the bundle that `argument` names. A directory needs neither repository nor registry.
@@ -62,7 +62,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     if argument.is_dir() {
         return Ok(Place {
             directory: argument.to_owned(),
-            pin: None,
+            pins: Pins::default(),
         });
     }
     let place = crate::place::Place::find().map_err(|_| {
@@ -71,12 +71,8 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     })?;
     let run_id = place.find_run(&argument.to_string_lossy())?;
     let directory = place.run(&run_id);
-    let pinned = place.registry()?.registry.pinned(&run_id).map_err(store)?;
-    let pin = pinned.map(|pin| Head {
-        next: pin.seq + 1,
-        hash: pin.hash,
-    });
-    Ok(Place { directory, pin })
+    let pins = place.registry()?.pinned(&run_id).map_err(port)?;
+    Ok(Place { directory, pins })
 }
 
 fn trusted() -> Result<Vec<NamedKey>, Failure> {
@@ -97,6 +93,7 @@ fn render(report: &Report, names: &[&NamedKey]) -> String {
     text += &line("authentic", report.authentic, &authentic(report, names));
     text += &rows(report, Question::Authentic);
     text += &about(report);
+    text += &unvouched(report);
     let code = report.verdict().code;
     if code != Code::Ok {
         text += &format!(
@@ -183,7 +180,28 @@ fn about(report: &Report) -> String {
     let word = if verdict.allow { "accepted" } else { "refused" };
     let tree = report.tree.as_ref().map(|tree| format!(", tree {tree}"));
     let tree = tree.unwrap_or_default();
-    format!("run {}: {word} ({}){tree}\n", plain(run_id), verdict.code)
+    let mut text = format!("run {}: {word} ({}){tree}\n", plain(run_id), verdict.code);
+    for landing in report.after.landings.iter().rev().take(MOST_SHOWN) {
+        text += &format!("landed: {} on {}\n", landing.commit, plain(&landing.target));
+    }
+    text
+}
+
+/// What was added after the seal by nobody knows whom; it changed no answer.
+fn unvouched(report: &Report) -> String {
+    let lines = &report.after.unvouched;
+    let mut text = String::new();
+    for line in lines.iter().take(MOST_SHOWN) {
+        text += &format!(
+            "not vouched for: {}\n",
+            plain(line).replace(['\n', '\t'], " ")
+        );
+    }
+    let more = lines.len().saturating_sub(MOST_SHOWN);
+    if more > 0 {
+        text += &format!("not vouched for: {more} more\n");
+    }
+    text
 }
 
 fn verdict_words(code: Code) -> &'static str {

@@ -7,4 +7,6 @@ mod honest;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod landing;
+#[cfg(test)]
 mod scene;

@@ -1,12 +1,14 @@
 //! Looks for what is missing, and for what is there and was not sealed.
 
 use super::read::{
-    AFTER, ATTESTATION, BASELINE, Bundle, CHANGED, CONTRACT, EVIDENCE_REPORT, LEDGER, MANIFEST,
-    PACK, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
+    BASELINE, Bundle, CHANGED, CONTRACT, DRIVER_LOCK, EVIDENCE_REPORT, LEDGER, MANIFEST, PACK,
+    PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
 };
-use super::replay::is_later;
 use super::report::Finding;
+use crate::bundle::layout::{BESIDE, is_later};
 use crate::bundle::report::EvidenceStatus;
+use crate::json;
+use crate::lease::Owner;
 use crate::path::RepoPath;
 
 /// What every sealed run has, however it ended. The attestation is missed by its own check.
@@ -37,8 +39,8 @@ pub(in crate::bundle) const EXPECTED: [&str; 12] = [
     "trace/trace_id.txt",
 ];
 
-/// What lies in the directory of a run and cannot be named in its manifest.
-const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, "driver.lock"];
+/// The most bytes that the lock of a driver has.
+const LARGEST_LOCK: usize = 1024;
 
 /// Whether the manifest names the file, and so another check misses it.
 fn is_named(bundle: &Bundle<'_>, name: &str) -> bool {
@@ -105,6 +107,27 @@ pub(super) fn unnamed(bundle: &Bundle<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The lock of the driver is empty or names a process, and holds nothing else.
+pub(super) fn lock(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let problem = match bundle.file(DRIVER_LOCK) {
+        None => return Vec::new(),
+        Some(Err(problem)) => problem.as_str(),
+        Some(Ok(file)) if file.bytes.is_empty() || is_owner(&file.bytes) => return Vec::new(),
+        Some(Ok(_)) => "holds something else than the name of a process",
+    };
+    vec![Finding::incomplete(DRIVER_LOCK, problem)]
+}
+
+/// Whether `bytes` are a process in the one spelling that the lock has.
+fn is_owner(bytes: &[u8]) -> bool {
+    let owner: Option<Owner> = (bytes.len() <= LARGEST_LOCK)
+        .then(|| json::parse_as(bytes).ok())
+        .flatten();
+    owner
+        .and_then(|owner| serde_json::to_string(&owner).ok())
+        .is_some_and(|line| bytes == format!("{line}\n").as_bytes())
 }
 
 /// The evidence report says of itself what is true.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 
 use super::report::{Finding, Signer};
-use super::{Files, ledger, seal};
+use super::{Files, Pins, ledger, seal};
 use crate::bundle::dsse::Envelope;
 use crate::bundle::key::PublicKey;
+pub(super) use crate::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
 use crate::bundle::report::{
     EvidenceReport, ReviewReport, RunManifest, TaskResult, TestReport, WorkReport,
 };
@@ -20,14 +21,6 @@ use crate::record::{self, Chain, Head};
 
 /// The contract.
 pub(super) const CONTRACT: &str = "contract.json";
-/// The digests of everything else.
-pub(super) const MANIFEST: &str = "manifest.json";
-/// The ledger.
-pub(super) const LEDGER: &str = "events.jsonl";
-/// The ledger of what came after the seal.
-pub(super) const AFTER: &str = "after.jsonl";
-/// The signed statement.
-pub(super) const ATTESTATION: &str = "attestation.dsse.json";
 /// The difference.
 pub(super) const PATCH: &str = "patch.diff";
 /// The paths that differ.
@@ -44,12 +37,13 @@ pub(super) const TEST_REPORT: &str = "reports/test_report.json";
 pub(super) const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
 
 /// The files whose bytes are looked into; of all others only the digest is needed.
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     CONTRACT,
     MANIFEST,
     LEDGER,
     AFTER,
     ATTESTATION,
+    DRIVER_LOCK,
     CHANGED,
     BASELINE,
     PACK,
@@ -107,8 +101,8 @@ pub struct Bundle<'a> {
     pub reports: Reports,
     /// The keys the reader trusts.
     pub trusted: &'a [PublicKey],
-    /// Where the ledger ends, as known from elsewhere.
-    pub pin: Option<&'a Head>,
+    /// Where the chains end, as known from elsewhere.
+    pub pins: &'a Pins,
     /// The one key that will do.
     pub want_key: Option<&'a PublicKey>,
 }
@@ -117,7 +111,7 @@ impl<'a> Bundle<'a> {
     pub(super) fn read(
         files: &dyn Files,
         trusted: &'a [PublicKey],
-        pin: Option<&'a Head>,
+        pins: &'a Pins,
         want_key: Option<&'a PublicKey>,
     ) -> (Self, Vec<Finding>) {
         let mut bundle = Self {
@@ -130,7 +124,7 @@ impl<'a> Bundle<'a> {
             contract: None,
             reports: Reports::default(),
             trusted,
-            pin,
+            pins,
             want_key,
         };
         let mut problems = Vec::new();

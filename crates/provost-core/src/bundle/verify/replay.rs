@@ -3,12 +3,9 @@
 //! The gates are pure functions, so a reader needs neither repository nor box to ask them again. A
 //! ledger of another version is only folded, because its rules may have been others.
 
-use std::collections::BTreeMap;
-
-use super::read::{AFTER, Bundle, LEDGER};
+use super::read::{Bundle, LEDGER};
 use super::report::Finding;
-use crate::record::{self, Head};
-use crate::run::fact::{Fact, Judgement, TestRun};
+use crate::run::fact::{Fact, Judgement};
 use crate::run::{Next, State};
 use crate::verdict::Verdict;
 
@@ -93,61 +90,4 @@ fn agree_with_statement(bundle: &Bundle<'_>, state: State) -> Vec<Finding> {
         wrong("is about another tree than the seal names");
     }
     findings
-}
-
-/// Files that were written after the seal are those that the second chain names.
-pub(super) fn later_files(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let named = later_names(bundle);
-    let mut findings = Vec::new();
-    for (name, file) in &bundle.files {
-        let text = name.to_string();
-        if !is_later(&text) {
-            continue;
-        }
-        match (named.get(&text), file) {
-            (None, _) => {
-                let problem = format!("is not named in {AFTER}");
-                findings.push(Finding::incomplete(name, problem));
-            }
-            (Some(_), Err(problem)) => findings.push(Finding::altered(name, problem)),
-            (Some(want), Ok(file)) if *want != file.sha256 => {
-                findings.push(Finding::altered(name, format!("is not what {AFTER} names")));
-            }
-            (Some(_), Ok(_)) => {}
-        }
-    }
-    for name in named
-        .keys()
-        .filter(|name| is_later(name) && bundle.file(name).is_none())
-    {
-        findings.push(Finding::incomplete(name, "is missing"));
-    }
-    findings
-}
-
-/// Whether `name` is a file that may be written after the seal.
-pub(super) fn is_later(name: &str) -> bool {
-    name.starts_with("after/")
-}
-
-/// The digests of files that the second chain names.
-fn later_names(bundle: &Bundle<'_>) -> BTreeMap<String, String> {
-    let (Some(Ok(file)), Some(predicate)) = (bundle.file(AFTER), bundle.predicate()) else {
-        return BTreeMap::new();
-    };
-    let Ok(chain) = record::read(&file.bytes, Head::after(&predicate.ledger_head.hash)) else {
-        // Another check says so.
-        return BTreeMap::new();
-    };
-    let runs = chain.records.iter().filter_map(|record| {
-        let payload = serde_json::Value::Object(record.event.payload.clone());
-        let is_test = record.event.event_type == "TEST_RESULT";
-        is_test
-            .then(|| serde_json::from_value::<TestRun>(payload).ok())
-            .flatten()
-    });
-    let streams = runs
-        .flat_map(|run| run.commands)
-        .flat_map(|ran| [ran.stdout, ran.stderr]);
-    streams.map(|stream| (stream.file, stream.sha256)).collect()
 }

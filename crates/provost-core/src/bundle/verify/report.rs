@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
+use super::after::After;
 use super::read::Bundle;
 use crate::bundle::key::PublicKey;
 use crate::bundle::statement::SealedVerdict;
@@ -120,12 +121,19 @@ pub struct Report {
     pub sealed_verdict: Option<SealedVerdict>,
     /// The tree that would land.
     pub tree: Option<Oid>,
+    /// What followed the seal; to be believed only as far as the three answers go.
+    pub after: After,
     /// Everything that does not hold, by question and place.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    pub(super) fn of(bundle: &Bundle<'_>, state: State, mut findings: Vec<Finding>) -> Self {
+    pub(super) fn of(
+        bundle: &Bundle<'_>,
+        state: State,
+        after: After,
+        mut findings: Vec<Finding>,
+    ) -> Self {
         findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
         findings.dedup();
         let fails = |question| findings.iter().any(|finding| finding.question == question);
@@ -166,6 +174,7 @@ impl Report {
             tree: bundle
                 .predicate()
                 .and_then(|predicate| predicate.candidate_tree.clone()),
+            after,
             findings,
         }
     }
@@ -250,6 +259,7 @@ impl Report {
             "keyid": key,
             "sealed_verdict": self.sealed_verdict,
             "tree": self.tree,
+            "after": self.after,
             "findings": self.findings,
         })
     }

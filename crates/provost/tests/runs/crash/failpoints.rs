@@ -1,6 +1,6 @@
 //! Deaths at every record and every file of a run: in the binary, at exactly that point.
 
-use super::{salvaged, settle};
+use super::{check_sealed, salvaged, settle};
 use crate::scene::{Ask, Running, Scene, run_arguments};
 
 /// What `kill -9` ends a process with.
@@ -162,4 +162,62 @@ fn deaths_while_taking_over() {
             "{point}: {code}"
         );
     }
+}
+
+/// Dies at every record of a landing; landing again brings it to its end, once.
+fn sweep_landing(point: &str, target_moves: bool) {
+    let script = "echo good > src/a.txt";
+    for count in 0..MOST {
+        let name = format!("{point} {count} {target_moves}");
+        let scene = Scene::new();
+        let run = scene.run(script, &Ask::default());
+        assert_eq!(run.code(), "OK", "{name}: {run:?}");
+        let run = run.text("run_id").to_owned();
+        if target_moves {
+            scene.commit(&[("docs/later.md", "later\n")]);
+        }
+        let before = scene.git(&["rev-parse", "main"]);
+        let mut command = scene.provost(&["land", &run, "--json"]);
+        let actions = match count {
+            0 => format!("{point}=return"),
+            count => format!("{point}={count}*off->return"),
+        };
+        command.env("FAILPOINTS", actions);
+        let died = scene.spawn(command).wait().exit == KILLED;
+        scene.await_silence(&name);
+        for verified in [scene.verify(&run), scene.ask(&["verify", &run, "--json"])] {
+            assert_eq!(verified.exit, 0, "{name}: {verified:?}");
+        }
+        let landed = scene.ask(&["land", &run, "--json"]);
+        assert_eq!(landed.exit, 0, "{name}: {landed:?}");
+        let commit = landed.text("commit");
+        assert_eq!(scene.git(&["rev-parse", "main"]), commit, "{name}");
+        assert_eq!(scene.git(&["rev-parse", "main^"]), before, "{name}");
+        assert_eq!(scene.git(&["status", "--porcelain"]), "", "{name}");
+        assert!(scene.workspaces().is_empty(), "{name}");
+        check_sealed(&scene, &name, &run);
+        if !died {
+            let least = if target_moves { 6 } else { 1 };
+            assert!(count > least, "{name}: hardly anything was tried");
+            assert_eq!(landed.json["before"], true, "{name}");
+            return;
+        }
+    }
+    panic!("{point}: no end");
+}
+
+#[test]
+fn a_death_around_any_record_of_a_landing() {
+    sweep_landing("before-record", false);
+    sweep_landing("after-record", false);
+}
+
+#[test]
+fn a_death_before_any_record_of_a_landing_that_merges() {
+    sweep_landing("before-record", true);
+}
+
+#[test]
+fn a_death_after_any_record_of_a_landing_that_merges() {
+    sweep_landing("after-record", true);
 }

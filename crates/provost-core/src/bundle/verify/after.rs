@@ -1,0 +1,343 @@
+//! Follows what was written after the seal.
+//!
+//! The second chain has no key of its own, so a record counts as far as a statement vouches for it.
+//! A record that means nothing without its statement is altered if it lacks one; any other record
+//! that nobody vouches for is named as such and decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::read::{AFTER, Bundle};
+use super::report::{Finding, Signer};
+use super::{ledger, seal};
+use crate::bundle::after::{self, Candidate, LANDED, Landing, MERGED, STATEMENT, TestStart};
+use crate::bundle::dsse::Envelope;
+use crate::bundle::layout::is_later;
+use crate::bundle::report::{TestStatus, Time};
+use crate::bundle::statement::{
+    LandingStatement, LedgerHead, MergeStatement, RunPredicate, Statement, Vouched,
+};
+use crate::json;
+use crate::record::{self, Head, Level, Record};
+use crate::run::State;
+use crate::run::fact::TestRun;
+
+/// What followed the seal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct After {
+    /// Every commit that may land, oldest first: the sealed candidate, then merges with a target
+    /// that moved.
+    pub candidates: Vec<Candidate>,
+    /// What landed, oldest first.
+    pub landings: Vec<Landing>,
+    /// Records and files that no statement vouches for.
+    pub unvouched: Vec<String>,
+}
+
+/// Reads the second chain, and everything that it names.
+pub(super) fn follow(bundle: &Bundle<'_>) -> (After, Vec<Finding>) {
+    let Some(sealed) = bundle.predicate() else {
+        // A missing seal is a finding of its own, and what follows it cannot be judged.
+        return (After::default(), Vec::new());
+    };
+    let mut reader = Reader {
+        bundle,
+        sealed,
+        after: After {
+            candidates: sealed_candidate(bundle, sealed).into_iter().collect(),
+            ..After::default()
+        },
+        findings: Vec::new(),
+        statements: BTreeMap::new(),
+    };
+    let records = reader.records();
+    if let Some(pin) = bundle.pins.after.as_ref().and_then(LedgerHead::of) {
+        let found = ledger::compare(AFTER, &records, &pin, "the registry knows");
+        reader.findings.extend(found);
+    }
+    for record in &records {
+        reader.take(record);
+    }
+    let vouched = reader.vouched(&records);
+    reader.list_unvouched(&records, &vouched);
+    reader.files(&Named::of(&records, &vouched));
+    (reader.after, reader.findings)
+}
+
+/// The commit of the sealed candidate, if the run was accepted.
+fn sealed_candidate(bundle: &Bundle<'_>, sealed: &RunPredicate) -> Option<Candidate> {
+    let records = &bundle.ledger.as_ref()?.records;
+    let published = State::fold(records).ok()?.published?;
+    Some(Candidate {
+        commit: published.commit,
+        tree: sealed.candidate_tree.clone()?,
+        parent: sealed.base_commit.clone(),
+    })
+    .filter(|_| sealed.verdict.allow)
+}
+
+struct Reader<'a> {
+    bundle: &'a Bundle<'a>,
+    sealed: &'a RunPredicate,
+    after: After,
+    findings: Vec<Finding>,
+    /// By the number of the record that carries a statement, the first one it vouches for.
+    statements: BTreeMap<u64, u64>,
+}
+
+impl Reader<'_> {
+    fn altered(&mut self, place: impl ToString, problem: impl Into<String>) {
+        self.findings.push(Finding::altered(place, problem));
+    }
+
+    /// The records of the chain; none if it is not one.
+    fn records(&mut self) -> Vec<Record> {
+        let bytes = match self.bundle.file(AFTER) {
+            None => return Vec::new(),
+            Some(Err(problem)) => {
+                self.altered(AFTER, problem);
+                return Vec::new();
+            }
+            Some(Ok(file)) => &file.bytes,
+        };
+        match record::read(bytes, Head::after(&self.sealed.ledger_head.hash)) {
+            Ok(chain) => {
+                if chain.whole < bytes.len() {
+                    let problem = "its last line has no end";
+                    self.findings.push(Finding::incomplete(AFTER, problem));
+                }
+                chain.records
+            }
+            Err(error) => {
+                self.altered(AFTER, ledger::words(&error));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes in one record.
+    fn take(&mut self, record: &Record) {
+        let place = format!("{AFTER} record {}", record.seq);
+        if record.event.run_id != self.sealed.run_id {
+            self.altered(&place, "belongs to another run");
+        }
+        let judged = match record.event.event_type.as_str() {
+            MERGED => self.merge(record),
+            LANDED => self.landing(record),
+            _ if record.event.payload.contains_key(STATEMENT) => {
+                Err("carries a statement, and records of its kind have none".to_owned())
+            }
+            _ => return,
+        };
+        match judged {
+            Ok(vouches) => {
+                self.statements.insert(vouches.seq, vouches.from);
+            }
+            Err(problem) => self.altered(place, problem),
+        }
+    }
+
+    /// A merge that the gates accepted; one more commit that may land.
+    fn merge(&mut self, record: &Record) -> Result<Vouched, String> {
+        let statement: MergeStatement = self.statement(record)?;
+        let merge = statement.predicate.clone();
+        let claimed: Candidate = claim(record)?;
+        self.is_ours(&merge.run_id, &merge.sealed_head)?;
+        holds(merge.clone().state() == statement, "is about another tree")?;
+        holds(claimed == merge.candidate, "differs from its statement")?;
+        let passed = merge.acceptance.status == TestStatus::Pass
+            && merge.acceptance.commands == self.sealed.acceptance.commands;
+        holds(passed, "is of a merge that did not pass")?;
+        let vouches = self.fits(merge.vouches, &merge.merged_at, record)?;
+        self.after.candidates.push(claimed);
+        Ok(vouches)
+    }
+
+    /// A landing of something that was accepted.
+    fn landing(&mut self, record: &Record) -> Result<Vouched, String> {
+        let statement: LandingStatement = self.statement(record)?;
+        let landed = statement.predicate.clone();
+        let claimed: Landing = claim(record)?;
+        self.is_ours(&landed.run_id, &landed.sealed_head)?;
+        let said = (&landed.tree, &landed.parent, &landed.target);
+        let same = said == (&claimed.tree, &claimed.parent, &claimed.target)
+            && landed.clone().state(claimed.commit.clone()) == statement;
+        holds(same, "differs from its statement")?;
+        let accepted = self.after.candidates.contains(&claimed.candidate());
+        holds(accepted, "is of a commit that was not accepted")?;
+        let vouches = self.fits(landed.vouches, &landed.landed_at, record)?;
+        self.after.landings.push(claimed);
+        Ok(vouches)
+    }
+
+    /// Opens the statement of a record, if whoever sealed the run or is trusted signed it.
+    fn statement<S, P>(&self, record: &Record) -> Result<Statement<S, P>, String>
+    where
+        S: Serialize + DeserializeOwned,
+        P: Serialize + DeserializeOwned,
+    {
+        let Some(value) = record.event.payload.get(STATEMENT) else {
+            return Err("carries no statement, so anybody may have written it".to_owned());
+        };
+        let envelope: Envelope = json::from_value(value.clone())
+            .map_err(|error| format!("its statement does not parse: {error}"))?;
+        holds(envelope.signatures.len() == 1, "is not signed once")?;
+        let examined = seal::examine(&envelope, self.bundle);
+        // Of a key that does not count here, all that can be said is that it sealed the run.
+        let sealed_too = match &examined.signer {
+            Signer::Trusted(_) | Signer::Nobody => false,
+            Signer::Another(_) | Signer::Unknown(_) => examined.signer == self.bundle.signer,
+        };
+        if let Some(finding) = examined.finding.filter(|_| !sealed_too) {
+            return Err(format!("its statement does not count: {}", finding.problem));
+        }
+        let payload = examined.payload.unwrap_or_default();
+        Statement::parse(&payload)
+            .map_err(|error| format!("its statement is of another kind: {error}"))
+    }
+
+    /// The statement stands where it says, in a record that says nothing beyond it.
+    fn fits(&self, vouches: Vouched, at: &Time, record: &Record) -> Result<Vouched, String> {
+        let there = vouches.seq == record.seq && vouches.prev == record.prev;
+        let whole = there && vouches.from <= vouches.seq;
+        holds(whole, "was signed for another place")?;
+        let ledger = self.bundle.ledger.as_ref();
+        let first = ledger.and_then(|chain| chain.records.first());
+        let event = &record.event;
+        let same = event.ts == at.as_str()
+            && event.level == Level::Info
+            && event.attempt.is_none()
+            && first.is_none_or(|first| {
+                (&first.event.task_id, &first.event.trace_id) == (&event.task_id, &event.trace_id)
+            });
+        holds(same, "differs from its statement").map(|()| vouches)
+    }
+
+    /// The records that a statement vouches for.
+    fn vouched(&self, records: &[Record]) -> BTreeSet<u64> {
+        let mut from = u64::MAX;
+        let mut vouched = BTreeSet::new();
+        for record in records.iter().rev() {
+            if let Some(first) = self.statements.get(&record.seq) {
+                from = from.min(*first);
+            }
+            if from <= record.seq {
+                vouched.insert(record.seq);
+            }
+        }
+        vouched
+    }
+
+    fn is_ours(&self, run_id: &str, head: &LedgerHead) -> Result<(), String> {
+        let ours = *run_id == self.sealed.run_id && *head == self.sealed.ledger_head;
+        holds(ours, "is about another run")
+    }
+
+    /// Names the records that nobody vouches for.
+    fn list_unvouched(&mut self, records: &[Record], vouched: &BTreeSet<u64>) {
+        for record in records {
+            if !vouched.contains(&record.seq) {
+                let kind = &record.event.event_type;
+                let line = format!("{AFTER} record {} ({kind})", record.seq);
+                self.after.unvouched.push(line);
+            }
+        }
+    }
+
+    /// Holds the files that were written after the seal against the records that name them.
+    fn files(&mut self, named: &Named) {
+        let bundle = self.bundle;
+        for (name, file) in &bundle.files {
+            let text = name.to_string();
+            if !is_later(&text) {
+                continue;
+            }
+            let vouched = named.vouched.get(&text);
+            match (vouched.or_else(|| named.claimed.get(&text)), file) {
+                (_, Err(problem)) => self.altered(name, problem),
+                (Some(want), Ok(file)) if *want != file.sha256 => {
+                    self.altered(name, format!("is not what {AFTER} names"));
+                }
+                (Some(_), Ok(_)) if vouched.is_some() => {}
+                (Some(_), Ok(_)) => self.after.unvouched.push(text),
+                // What an interrupted test printed before its end has no digest.
+                (None, Ok(_)) if named.is_begun(&text) => self.after.unvouched.push(text),
+                (None, Ok(_)) => {
+                    let problem = format!("is not named in {AFTER}");
+                    self.findings.push(Finding::incomplete(name, problem));
+                }
+            }
+        }
+        for name in named.vouched.keys() {
+            if bundle.file(name).is_none() {
+                let problem = format!("is missing; {AFTER} names it");
+                self.findings.push(Finding::incomplete(name, problem));
+            }
+        }
+    }
+}
+
+/// The files that the second chain names.
+#[derive(Default)]
+struct Named {
+    /// Digests that a statement vouches for.
+    vouched: BTreeMap<String, String>,
+    /// Digests that only a record claims.
+    claimed: BTreeMap<String, String>,
+    /// Directories of tests that began.
+    begun: BTreeSet<String>,
+}
+
+impl Named {
+    fn of(records: &[Record], vouched: &BTreeSet<u64>) -> Self {
+        let mut named = Self::default();
+        for record in records {
+            let payload = Value::Object(record.event.payload.clone());
+            match record.event.event_type.as_str() {
+                after::TEST_STARTED => {
+                    let start = json::from_value::<TestStart>(payload);
+                    named.begun.extend(start.ok().map(|start| start.logs));
+                }
+                after::TEST_RESULT => {
+                    let run = json::from_value::<TestRun>(payload).ok();
+                    let commands = run.into_iter().flat_map(|run| run.commands);
+                    let streams = commands.flat_map(|ran| [ran.stdout, ran.stderr]);
+                    let files = streams
+                        .filter(|stream| is_later(&stream.file))
+                        .map(|stream| (stream.file, stream.sha256));
+                    if vouched.contains(&record.seq) {
+                        named.vouched.extend(files);
+                    } else {
+                        named.claimed.extend(files);
+                    }
+                }
+                _ => {}
+            }
+        }
+        named
+    }
+
+    /// Whether `name` lies in the directory of a test that began.
+    fn is_begun(&self, name: &str) -> bool {
+        let directory = name.rsplit_once('/').map(|(directory, _)| directory);
+        directory.is_some_and(|directory| self.begun.contains(directory))
+    }
+}
+
+/// What a record says beside its statement.
+fn claim<T: DeserializeOwned>(record: &Record) -> Result<T, String> {
+    let mut payload = record.event.payload.clone();
+    payload.remove(STATEMENT);
+    json::from_value(Value::Object(payload)).map_err(|error| format!("does not parse: {error}"))
+}
+
+fn holds(fact: bool, otherwise: &str) -> Result<(), String> {
+    if fact {
+        Ok(())
+    } else {
+        Err(otherwise.to_owned())
+    }
+}

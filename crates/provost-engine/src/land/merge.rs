@@ -1,0 +1,99 @@
+//! Makes a new candidate on a target that moved: merged, judged by the diff gate, and tested.
+
+use provost_core::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
+use provost_core::bundle::layout::LATER;
+use provost_core::bundle::report::TestStatus;
+use provost_core::bundle::statement::Acceptance;
+use provost_core::code::Code;
+use provost_core::contract::Contract;
+use provost_core::gate::diff;
+use provost_core::object::Oid;
+use provost_core::run::fact::{Ending, TestRun};
+use provost_core::run::judge::{judge_tests, judge_unaltered};
+use provost_core::run::{Gate, State};
+use provost_core::verdict::Verdict;
+
+use super::chapter::Chapter;
+use super::{Changed, MergeOutcome};
+use crate::drive::contract;
+use crate::ports::{Control, Observer, PortError, Progress, Watch, Wish};
+
+/// The run merged with `tip`, accepted and signed.
+pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidate, PortError> {
+    let contract = contract(&chapter.state)?;
+    let candidate = match chapter.ports.target.merge(&chapter.state, tip)? {
+        MergeOutcome::Clean(candidate) => candidate,
+        MergeOutcome::Conflict(paths) => {
+            let paths = paths.join(", ");
+            let reason = format!("the target moved and both sides changed {paths}");
+            return Err(PortError::new(Code::LandConflict, reason));
+        }
+    };
+    let changed = chapter.ports.target.changes(tip, &candidate.tree)?;
+    if changed.changes.is_empty() {
+        let reason = "the target has this change already; nothing is left to land";
+        return Err(PortError::new(Code::EmptyDiff, reason));
+    }
+    let verdict = judge_changes(&chapter.state, &contract, &changed);
+    chapter.settle(Gate::Diff, verdict)?;
+    let run = test(chapter, &candidate.tree)?;
+    chapter.settle(Gate::Acceptance, judge_tests(Some(&run), &contract))?;
+    chapter.settle(Gate::Tree, judge_unaltered(&run))?;
+    chapter.merged(&candidate, acceptance(&contract, &run))?;
+    Ok(candidate)
+}
+
+/// Runs the acceptance commands on the merge; each time with logs of its own.
+fn test(chapter: &mut Chapter<'_, '_>, tree: &Oid) -> Result<TestRun, PortError> {
+    let records = chapter.after.records().iter();
+    let earlier = records.filter(|record| record.event.event_type == TEST_STARTED);
+    let start = TestStart {
+        tree: tree.clone(),
+        logs: format!("{LATER}{}", earlier.count() + 1),
+    };
+    chapter.note(TEST_STARTED, &start)?;
+    let mut watch = Looking(&mut *chapter.ports.observer);
+    let target = &mut *chapter.ports.target;
+    let run = target.accept(&chapter.state, tree, &start.logs, &mut watch)?;
+    chapter.note(TEST_RESULT, &run)?;
+    Ok(run)
+}
+
+fn judge_changes(state: &State, contract: &Contract, changed: &Changed) -> Verdict {
+    let rules = diff::Rules {
+        scope: &contract.scope,
+        forbid: &contract.forbid,
+        permit: &contract.permit,
+        extra: &state.opened.protect,
+    };
+    let facts = diff::Facts {
+        changes: &changed.changes,
+        findings: &changed.findings,
+        ..diff::Facts::default()
+    };
+    diff::judge(&facts, &rules)
+}
+
+/// How the commands of an accepted merge ended.
+fn acceptance(contract: &Contract, run: &TestRun) -> Acceptance {
+    let passed = run.commands.iter();
+    let passed = passed.filter(|command| command.ending == Ending::Exited(0));
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Acceptance {
+        status: TestStatus::Pass,
+        commands: count(contract.tests.len()),
+        passed: count(passed.count()),
+    }
+}
+
+/// A watch without a lease: a sealed run holds none.
+struct Looking<'a>(&'a mut dyn Observer);
+
+impl Watch for Looking<'_> {
+    fn tick(&mut self, progress: &Progress) -> Control {
+        match self.0.goes_on(progress) {
+            Wish::GoOn => Control::Continue,
+            Wish::Cancel => Control::Cancel,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Finds the attributes that the user's own git would see beside those in the tree.
+//!
+//! Attributes decide about line endings, encodings and filters. Where they are written down is
+//! read from the user's configuration; nothing else of that counts, and nothing is started.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::run::failed;
+use super::{GitError, Repository, system};
+
+/// The most bytes of attributes that are read.
+const MOST_READ: u64 = 1 << 24;
+
+/// The file of a private git directory that holds the attributes of the machine and the user.
+const OUTER: &str = "attributes";
+
+/// Attributes from outside the tree.
+#[derive(Debug)]
+pub(super) struct Attributes {
+    /// Of the machine, then of the user: weaker than those in the tree.
+    outer: Vec<u8>,
+    /// Of the repository, in `info/attributes`: stronger than those in the tree.
+    inner: Vec<u8>,
+}
+
+impl Repository {
+    /// The attributes of this repository that are not in a tree.
+    pub(super) fn attributes(&self) -> Result<Attributes, GitError> {
+        let mut outer = read(Path::new("/etc/gitattributes"))?;
+        if let Some(path) = self.attributes_file()? {
+            outer.push(b'\n');
+            outer.extend(read(&path)?);
+        }
+        Ok(Attributes {
+            outer,
+            inner: read(&self.common_dir.join("info/attributes"))?,
+        })
+    }
+
+    /// What `core.attributesFile` is for the user, by setting or by default.
+    fn attributes_file(&self) -> Result<Option<PathBuf>, GitError> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let home = variable("HOME").map(PathBuf::from);
+        let settings = variable("XDG_CONFIG_HOME")
+            .map(PathBuf::from)
+            .or_else(|| home.as_ref().map(|home| home.join(".config")))
+            .map(|place| place.join("git"));
+        let mut files = vec![PathBuf::from("/etc/gitconfig")];
+        match variable("GIT_CONFIG_GLOBAL") {
+            Some(global) => files.push(global.into()),
+            None => {
+                files.extend(settings.as_ref().map(|place| place.join("config")));
+                files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
+            }
+        }
+        files.push(self.common_dir.join("config"));
+        files.push(self.git_dir.join("config.worktree"));
+        let mut found = settings.map(|place| place.join("attributes"));
+        for file in files.iter().filter(|file| file.is_file()) {
+            if let Some(value) = self.setting(file)? {
+                found = Some(expand(&value, home.as_deref(), &self.git_dir));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The value of `core.attributesFile` in one file of settings.
+    fn setting(&self, file: &Path) -> Result<Option<Vec<u8>>, GitError> {
+        let words = ["config", "--includes", "--null", "--file"].map(OsStr::new);
+        let last = ["--get", "core.attributesFile"].map(OsStr::new);
+        let arguments = [&words[..], &[file.as_os_str()], &last[..]].concat();
+        let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
+        match output.status.code() {
+            Some(0) => Ok(output.stdout.strip_suffix(b"\0").map(<[u8]>::to_vec)),
+            Some(1) => Ok(None),
+            _ => Err(failed("config".to_owned(), &output)),
+        }
+    }
+}
+
+impl Attributes {
+    /// Puts them into a git directory of ours.
+    pub(super) fn put(&self, git_dir: &Path) -> Result<(), GitError> {
+        let write = || {
+            fs::write(git_dir.join(OUTER), &self.outer)?;
+            fs::create_dir(git_dir.join("info"))?;
+            fs::write(git_dir.join("info/attributes"), &self.inner)
+        };
+        write().map_err(system(format!("write into `{}`", git_dir.display())))
+    }
+
+    /// The setting that makes git read those that [`Self::put`] left.
+    pub(super) fn setting(git_dir: &Path) -> OsString {
+        let mut setting = OsString::from("core.attributesFile=");
+        setting.push(git_dir.join(OUTER));
+        setting
+    }
+}
+
+/// A path of the configuration, seen from where git would see it.
+fn expand(value: &[u8], home: Option<&Path>, here: &Path) -> PathBuf {
+    match (value.strip_prefix(b"~/"), home) {
+        (Some(rest), Some(home)) => home.join(OsStr::from_bytes(rest)),
+        _ => here.join(OsStr::from_bytes(value)),
+    }
+}
+
+/// A file of attributes; none is as good as an empty one.
+fn read(path: &Path) -> Result<Vec<u8>, GitError> {
+    let unread = || system(format!("read `{}`", path.display()));
+    let there = match path.metadata() {
+        // Not from a pipe: nothing may wait.
+        Ok(data) => data.is_file(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            false
+        }
+        Err(error) => return Err(unread()(error)),
+    };
+    if !there {
+        return Ok(Vec::new());
+    }
+    let file = fs::File::open(path).map_err(unread())?;
+    let mut bytes = Vec::new();
+    file.take(MOST_READ + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unread())?;
+    if bytes.len() as u64 > MOST_READ {
+        return Err(unread()(std::io::Error::other("it is too large")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,254 @@
+//! Landings on branches of the user, in all the states that branches and evidence can be in.
+
+use provost_core::record::{Event, Head, Level, read};
+use serde_json::{Map, Value, json};
+
+use crate::scene::{Ask, Outcome, Scene};
+
+/// A scene with an accepted run, and the run.
+fn accepted() -> (Scene, String) {
+    let scene = Scene::new();
+    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let run = outcome.text("run_id").to_owned();
+    (scene, run)
+}
+
+/// The same with a target that moved since.
+fn moved() -> (Scene, String) {
+    let (scene, run) = accepted();
+    scene.commit(&[("docs/later.md", "later\n")]);
+    (scene, run)
+}
+
+fn land(scene: &Scene, run: &str) -> Outcome {
+    scene.ask(&["land", run, "--json"])
+}
+
+fn landed(scene: &Scene, run: &str) -> Outcome {
+    let outcome = land(scene, run);
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), outcome.text("commit"));
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+    check(scene, run);
+    outcome
+}
+
+/// The evidence holds, by itself and with what the registry knows; nothing is left in the cache.
+fn check(scene: &Scene, run: &str) -> Outcome {
+    let known = scene.ask(&["verify", run, "--json"]);
+    assert_eq!(known.exit, 0, "{known:?}");
+    assert_eq!(scene.verify(run).exit, 0);
+    let left = scene.workspaces();
+    assert!(left.is_empty(), "{left:?}");
+    known
+}
+
+fn refused(scene: &Scene, run: &str, code: &str, words: &str) {
+    let main = scene.git(&["rev-parse", "main"]);
+    let outcome = land(scene, run);
+    assert_eq!(outcome.code(), code, "{outcome:?}");
+    assert!(outcome.text("reason").contains(words), "{outcome:?}");
+    assert_eq!(scene.git(&["rev-parse", "main"]), main);
+}
+
+/// Adds a record to the second chain, as anybody with an editor can.
+fn forge(scene: &Scene, run: &str, kind: &str, payload: Value) {
+    let text = |name: &str| std::fs::read(scene.evidence(run, name)).unwrap_or_default();
+    let sealed = read(&text("events.jsonl"), Head::genesis()).unwrap();
+    let after = text("after.jsonl");
+    let mut head = read(&after, Head::after(&sealed.head.hash)).unwrap().head;
+    let first = &sealed.records[0].event;
+    let record = head.append(Event {
+        ts: first.ts.clone(),
+        level: Level::Info,
+        event_type: kind.into(),
+        run_id: run.into(),
+        task_id: first.task_id.clone(),
+        attempt: None,
+        payload: payload.as_object().cloned().unwrap_or_else(Map::new),
+        trace_id: first.trace_id.clone(),
+    });
+    let bytes = [after, record.line().into_bytes(), b"\n".to_vec()].concat();
+    std::fs::write(scene.evidence(run, "after.jsonl"), bytes).unwrap();
+}
+
+#[test]
+fn a_run_lands_once_and_again_after_a_reset() {
+    let (scene, run) = accepted();
+    let base = scene.git(&["rev-parse", "main"]);
+    let first = landed(&scene, &run);
+    let again = landed(&scene, &run);
+    assert_eq!(again.json["before"], true, "{again:?}");
+    assert_eq!(first.text("commit"), again.text("commit"));
+    // Work of the user on top is no reason to land again, and neither is a dirty checkout.
+    scene.commit(&[("docs/more.md", "more\n")]);
+    scene.write("repo/docs/readme.md", "mine\n");
+    assert_eq!(land(&scene, &run).json["before"], true);
+
+    scene.git(&["reset", "-q", "--hard", &base]);
+    let back = landed(&scene, &run);
+    assert_eq!(back.json["before"], false, "{back:?}");
+    assert_eq!(first.text("commit"), back.text("commit"));
+
+    scene.git(&["reset", "-q", "--hard", &base]);
+    scene.commit(&[("docs/later.md", "later\n")]);
+    let merged = landed(&scene, &run);
+    assert_ne!(first.text("commit"), merged.text("commit"));
+    let known = check(&scene, &run);
+    let landings = &known.json["details"]["after"]["landings"];
+    assert_eq!(landings.as_array().unwrap().len(), 3, "{known:?}");
+    assert_eq!(known.json["details"]["after"]["unvouched"], json!([]));
+}
+
+#[test]
+fn a_merge_is_kept_and_what_was_merged_by_hand_is_noticed() {
+    let (scene, run) = moved();
+    let merged = landed(&scene, &run);
+    let kept = scene.git(&[
+        "for-each-ref",
+        "--format=%(refname) %(objectname)",
+        "refs/provost",
+    ]);
+    let commit = merged.text("commit");
+    assert!(
+        kept.contains(&format!("refs/provost/merged/{run}/{commit} {commit}")),
+        "{kept}"
+    );
+    let base = scene.git(&["rev-parse", "main~2"]);
+    assert!(
+        kept.contains(&format!("refs/provost/base/{run} {base}")),
+        "{kept}"
+    );
+
+    let (scene, run) = accepted();
+    scene.git(&["merge", "-q", "--ff-only", &format!("provost/{run}")]);
+    assert_eq!(landed(&scene, &run).json["before"], false);
+}
+
+#[test]
+fn a_forged_landing_is_not_believed() {
+    let (scene, run) = accepted();
+    let tip = scene.git(&["rev-parse", "main"]);
+    let tree = scene.git(&["rev-parse", "main^{tree}"]);
+    let landing = json!({ "commit": tip, "tree": tree, "parent": tip,
+        "target": "refs/heads/main" });
+    forge(&scene, &run, "LANDED", landing.clone());
+    assert_eq!(scene.verify(&run).code(), "EVIDENCE_ALTERED");
+    refused(&scene, &run, "EVIDENCE_ALTERED", "carries no statement");
+
+    // A landing that only began is believed to have begun, and no more.
+    let (scene, run) = accepted();
+    forge(&scene, &run, "LAND_STARTED", landing);
+    forge(&scene, &run, "APPROVED", json!({}));
+    landed(&scene, &run);
+    let known = check(&scene, &run);
+    let unvouched = &known.json["details"]["after"]["unvouched"];
+    assert_eq!(
+        *unvouched,
+        json!([
+            "after.jsonl record 0 (LAND_STARTED)",
+            "after.jsonl record 1 (APPROVED)"
+        ])
+    );
+    let text = scene.ask(&["verify", &run]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.contains("not vouched for: after.jsonl record 1 (APPROVED)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_second_chain_that_was_cut_is_missed() {
+    let (scene, run) = moved();
+    landed(&scene, &run);
+    let path = scene.evidence(&run, "after.jsonl");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for keep in [0, 1, lines.len() - 1] {
+        std::fs::write(&path, lines[..keep].concat()).unwrap();
+        let known = scene.ask(&["verify", &run, "--json"]);
+        assert_eq!(
+            (known.exit, known.code()),
+            (5, "EVIDENCE_INCOMPLETE"),
+            "{keep}: {known:?}"
+        );
+        refused(&scene, &run, "EVIDENCE_INCOMPLETE", "after.jsonl");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    check(&scene, &run);
+    let log = scene.evidence(&run, "after/1/1.stdout.log");
+    std::fs::write(&log, "all fine\n").unwrap();
+    assert_eq!(scene.verify(&run).code(), "EVIDENCE_ALTERED");
+    refused(&scene, &run, "EVIDENCE_ALTERED", "after/1/1.stdout.log");
+}
+
+#[test]
+fn a_branch_that_others_use_is_left_alone() {
+    let (scene, run) = accepted();
+    scene.git(&["worktree", "add", "-q", "--force", "../second", "main"]);
+    refused(&scene, &run, "TARGET_REFUSED", "second");
+    scene.git(&["worktree", "remove", "../second"]);
+
+    scene.git(&["worktree", "add", "-q", "--detach", "../second", "main"]);
+    scene.git(&["checkout", "-q", "-b", "elsewhere"]);
+    scene.git_in("second", &["checkout", "-q", "main"]);
+    scene.git_in("second", &["bisect", "start"]);
+    scene.git_in("second", &["checkout", "-q", "--detach"]);
+    refused(&scene, &run, "TARGET_REFUSED", "bisection");
+    scene.git_in("second", &["bisect", "reset"]);
+    scene.git_in("second", &["checkout", "-q", "--detach"]);
+    let note = ".git/worktrees/second/rebase-merge/head-name";
+    scene.write(&format!("repo/{note}"), "refs/heads/main\n");
+    refused(&scene, &run, "TARGET_REFUSED", "rebase");
+    std::fs::remove_dir_all(scene.path("repo/.git/worktrees/second/rebase-merge")).unwrap();
+    let outcome = land(&scene, &run);
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+}
+
+#[test]
+fn a_branch_that_is_another_name_is_not_replaced() {
+    let scene = Scene::new();
+    scene.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    let ask = Ask {
+        more: &["--target", "alias"],
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo good > src/a.txt", &ask);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    refused(
+        &scene,
+        outcome.text("run_id"),
+        "TARGET_REFUSED",
+        "another name",
+    );
+    assert_eq!(
+        scene.git(&["symbolic-ref", "refs/heads/alias"]),
+        "refs/heads/main"
+    );
+}
+
+#[test]
+fn filters_of_the_repository_and_the_user_are_seen() {
+    let (scene, run) = accepted();
+    scene.git(&["config", "filter.upper.smudge", "tr a-z A-Z"]);
+    let cases = [
+        ("repo/.git/info/attributes", "src/a.txt filter=upper\n"),
+        ("config/git/attributes", "src/a.txt filter=upper\n"),
+        ("home/mine", "src/a.txt filter=upper\n"),
+    ];
+    for (file, text) in cases {
+        scene.write(file, text);
+        if file == "home/mine" {
+            scene.write("home/.gitconfig", "[core]\n\tattributesFile = ~/mine\n");
+        }
+        refused(&scene, &run, "CHECKOUT_DIRTY", "filter");
+        std::fs::remove_file(scene.path(file)).unwrap();
+    }
+    scene.write("repo/.git/info/attributes", "src/a.txt eol=crlf\n");
+    // As the user's own git would have written it.
+    landed(&scene, &run);
+    let bytes = std::fs::read(scene.path("repo/src/a.txt")).unwrap();
+    assert_eq!(bytes, b"good\r\n");
+}
