@@ -13,6 +13,7 @@ mod resume;
 mod run;
 mod runs;
 mod salvage;
+mod schema;
 mod snapshot;
 mod verify;
 
@@ -76,6 +77,8 @@ enum Command {
     /// What an agent may do, and what its children may.
     #[command(subcommand)]
     Package(package::Package),
+    /// Print the schema of a format, or list them.
+    Schema(schema::Schema),
     /// Say what a code means and what to do.
     Explain(explain::Explain),
     /// Record the files of a git directory that steer git.
@@ -133,6 +136,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
+        Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),

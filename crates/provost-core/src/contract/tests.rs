@@ -126,7 +126,10 @@ fn what_we_cannot_keep_is_refused() {
         "role_contract",
     ] {
         let mut document = good();
-        document[field] = json!({});
+        document[field] = match field {
+            "role_contract" => view(),
+            _ => json!({}),
+        };
         assert!(check(&document).contains(field), "{field}");
     }
     let mut document = good();
@@ -152,4 +155,169 @@ fn the_digest_does_not_depend_on_the_spelling() {
         one,
         digest(&parse(document.to_string().as_bytes()).unwrap())
     );
+}
+
+/// The resolved view of the role of a good contract.
+fn view() -> Value {
+    json!({
+        "identity": { "role": "WORKER", "agent_id": "agent-worker" },
+        "purpose": "work",
+        "system_prompt_ref": "policies/worker.md",
+        "skills_bundle_ref": "policies/skills.json#worker",
+        "mcp_bundle_ref": null,
+        "runtime_binding": { "runner": null, "provider": null, "model": null },
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny",
+        },
+        "resolved_mcp_tool_set": ["none"],
+        "handoff": {
+            "eligible": false, "required_downstream_roles": [], "chain_roles": [],
+            "max_handoffs": null,
+        },
+        "fail_closed_conditions": ["anything is missing"],
+    })
+}
+
+/// The findings about a good contract in which `place` is something else.
+fn found(place: &str, value: Value) -> Vec<String> {
+    let mut document = good();
+    document["role_contract"] = view();
+    match document.pointer_mut(place) {
+        Some(here) => *here = value,
+        None => document[place.trim_start_matches('/')] = value,
+    }
+    check::check(&document, &CommandPolicy::shipped().unwrap())
+        .into_iter()
+        .map(|finding| format!("{} {}", finding.code, finding.path))
+        .collect()
+}
+
+#[test]
+fn a_finding_about_a_contract_has_a_code_and_a_place() {
+    let cases: [(&str, Value, &[&str]); 19] = [
+        ("/parent_task_id", json!("task-0000"), &[]),
+        ("/task_id", json!("short"), &["INPUT_INVALID /task_id"]),
+        (
+            "/task_id",
+            json!("../../escape"),
+            &["CONTRACT_INVALID /task_id"],
+        ),
+        ("/color", json!("red"), &["INPUT_INVALID /color"]),
+        ("/notes", json!(null), &["INPUT_INVALID /notes"]),
+        (
+            "/allowed_paths",
+            json!([]),
+            &["INPUT_INVALID /allowed_paths"],
+        ),
+        (
+            "/allowed_paths",
+            json!(["a", "*", "../b", "/c"]),
+            &[
+                "SCOPE_INVALID /allowed_paths/1",
+                "SCOPE_INVALID /allowed_paths/2",
+                "SCOPE_INVALID /allowed_paths/3",
+            ],
+        ),
+        (
+            "/owner_agent/agent_id",
+            json!("nobody"),
+            &["AGENT_UNKNOWN /owner_agent"],
+        ),
+        (
+            "/acceptance_tests/0/cmd",
+            json!("sh -c id"),
+            &["COMMAND_REFUSED /acceptance_tests/0/cmd"],
+        ),
+        (
+            "/acceptance_tests/0/must_pass",
+            json!(false),
+            &["CONTRACT_INVALID /acceptance_tests"],
+        ),
+        (
+            "/inputs/artifacts",
+            json!([]),
+            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts"],
+        ),
+        (
+            "/inputs/artifacts/0/name",
+            json!("output_schema.reviewer"),
+            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/name"],
+        ),
+        (
+            "/inputs/artifacts/0/uri",
+            json!("other/agent_task_result.v1.json"),
+            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri"],
+        ),
+        (
+            "/inputs/artifacts/0/sha256",
+            json!("ab".repeat(32)),
+            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/sha256"],
+        ),
+        (
+            "/tool_permissions/filesystem",
+            json!("danger-full-access"),
+            &["PRIVILEGE_EXCEEDED /tool_permissions/filesystem"],
+        ),
+        (
+            "/tool_permissions/shell",
+            json!("on-request"),
+            &[
+                "PRIVILEGE_EXCEEDED /tool_permissions/shell",
+                "ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell",
+            ],
+        ),
+        (
+            "/role_contract/identity/agent_id",
+            json!("agent-pm"),
+            &["ROLE_CONTRACT_DRIFT /role_contract/identity/agent_id"],
+        ),
+        (
+            "/role_contract/system_prompt_ref",
+            json!("../secret"),
+            &["ROLE_CONTRACT_DRIFT /role_contract/system_prompt_ref"],
+        ),
+        (
+            "/timeout_retry/timeout_sec",
+            json!(99_999_999),
+            &["CONTRACT_INVALID /timeout_retry/timeout_sec"],
+        ),
+    ];
+    for (place, value, want) in cases {
+        assert_eq!(found(place, value.clone()), want, "{place} {value}");
+    }
+}
+
+#[test]
+fn a_reviewer_gets_what_reviewers_get() {
+    let mut document = good();
+    document["assigned_agent"] = json!({ "role": "REVIEWER", "agent_id": "agent-reviewer" });
+    let codes = |document: &Value| -> Vec<String> {
+        let findings = check::check(document, &CommandPolicy::shipped().unwrap());
+        findings
+            .iter()
+            .map(|one| format!("{} {}", one.code, one.path))
+            .collect()
+    };
+    let want = [
+        "OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri",
+        "PRIVILEGE_EXCEEDED /tool_permissions/filesystem",
+    ];
+    assert_eq!(codes(&document), want);
+    document["tool_permissions"]["filesystem"] = json!("read-only");
+    let schema = crate::schema::find("review_report").unwrap().text();
+    document["inputs"]["artifacts"][0] = json!({
+        "name": "output_schema.reviewer",
+        "uri": "schemas/review_report.v1.json",
+        "sha256": sha256(schema.as_bytes()),
+    });
+    assert_eq!(codes(&document), Vec::<String>::new());
+}
+
+#[test]
+fn a_document_that_is_no_contract_has_findings_and_a_verdict() {
+    for document in [json!(null), json!([]), json!("x"), json!({})] {
+        let verdict = check::judge(&document, &CommandPolicy::shipped().unwrap());
+        assert!(!verdict.allow, "{document}");
+        assert_eq!(verdict.code, Code::ContractInvalid);
+    }
 }

@@ -1,6 +1,7 @@
 //! `provost check`: judges something by the rules, without running anything.
 
 mod command;
+mod contract;
 mod diff;
 mod scope;
 
@@ -15,6 +16,8 @@ use crate::answer::{Answer, Outcome};
 
 #[derive(Subcommand)]
 pub(super) enum Check {
+    /// Whether a contract keeps every rule of its format.
+    Contract(contract::CheckContract),
     /// Whether these paths can be the scope of a contract.
     Scope(scope::CheckScope),
     /// Whether what changed in a checkout is inside a scope.
@@ -25,6 +28,7 @@ pub(super) enum Check {
 
 pub(super) fn run(check: Check) -> Outcome {
     match check {
+        Check::Contract(check) => contract::run(&check),
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
