@@ -4,3 +4,7 @@
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
 
 pub mod child_package;
+pub mod document;
+pub mod front_matter;
+pub mod toml;
+pub mod yaml;
