@@ -9,7 +9,6 @@ use clap::Subcommand;
 
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_core::json::JsonError;
 use provost_core::verdict::Verdict;
 
 use crate::answer::{Answer, Outcome};
@@ -36,7 +35,7 @@ pub(super) fn run(check: Check) -> Outcome {
 }
 
 /// A payload that does not parse is answered with a verdict: the check worked, the answer is no.
-fn bad_payload(error: &JsonError) -> Answer {
+fn bad_payload(error: &dyn std::error::Error) -> Answer {
     let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, error.to_string()));
     answer.exit = Exit::No;
     answer
