@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::document::{Agent, Document, Filesystem, Network, Role, Shell};
-use super::role::{RoleContract, RunnerKind};
+use super::role::RoleContract;
 use super::{Problem, Problems, is_segment, limits, paths, permit, tests};
 use crate::code::Code;
 use crate::gate::command::{CommandPolicy, Trust};
 use crate::json as text;
 use crate::object::sha256;
+use crate::path::RepoPath;
 use crate::registry::{self, ApprovalPolicy, Sandbox};
 use crate::schema::{self, validate::validate};
 use crate::verdict::Verdict;
@@ -234,107 +235,59 @@ fn privilege(document: &Document, findings: &mut Findings) {
     }
 }
 
+/// What the resolved view of a role says, and what in the contract it must equal.
+const SAME: [(&str, &str); 10] = [
+    ("/identity/role", "/assigned_agent/role"),
+    ("/identity/agent_id", "/assigned_agent/agent_id"),
+    ("/tool_permissions/filesystem", FILESYSTEM[0]),
+    ("/tool_permissions/shell", "/tool_permissions/shell"),
+    ("/tool_permissions/network", "/tool_permissions/network"),
+    ("/resolved_mcp_tool_set", "/mcp_tool_set"),
+    ("/runtime_binding/runner", "/runtime_options/runner"),
+    ("/runtime_binding/provider", "/runtime_options/provider"),
+    ("/handoff/chain_roles", "/handoff_chain/roles"),
+    ("/handoff/max_handoffs", "/handoff_chain/max_handoffs"),
+];
+
 /// The resolved view of a role must say what the contract says.
 fn drift(document: &Document, view: &RoleContract, findings: &mut Findings) {
-    let mut compare = |path: &str, is: Value, want: Value, place: &str| {
+    let contract = serde_json::to_value(document).unwrap_or_default();
+    let role = serde_json::to_value(view).unwrap_or_default();
+    let read = |from: &Value, at: &str| match from.pointer(at) {
+        // Older documents write it so.
+        Some(Value::String(runner)) if runner == "app_server" => json!("app-server"),
+        // A list that names nothing is a list that is not there.
+        Some(Value::Array(list)) if list.is_empty() => Value::Null,
+        found => found.cloned().unwrap_or_default(),
+    };
+    for (seen, place) in SAME {
+        let (is, want) = (read(&role, seen), read(&contract, place));
         if is != want {
             let problem = format!("is {is}, and `{place}` is {want}");
             findings.add(
                 Code::RoleContractDrift,
-                format!("/role_contract{path}"),
+                format!("/role_contract{seen}"),
                 problem,
             );
         }
-    };
-    let agent = &document.assigned_agent;
-    let asked = &document.tool_permissions;
-    let seen = &view.tool_permissions;
-    compare(
-        "/identity/role",
-        json!(view.identity.role),
-        json!(agent.role),
-        "/assigned_agent/role",
-    );
-    compare(
-        "/identity/agent_id",
-        json!(view.identity.agent_id),
-        json!(agent.agent_id),
-        "/assigned_agent/agent_id",
-    );
-    compare(
-        "/tool_permissions/filesystem",
-        json!(seen.filesystem),
-        json!(asked.filesystem),
-        FILESYSTEM[0],
-    );
-    compare(
-        "/tool_permissions/shell",
-        json!(seen.shell),
-        json!(asked.shell),
-        "/tool_permissions/shell",
-    );
-    compare(
-        "/tool_permissions/network",
-        json!(seen.network),
-        json!(asked.network),
-        "/tool_permissions/network",
-    );
-    compare(
-        "/resolved_mcp_tool_set",
-        json!(view.resolved_mcp_tool_set),
-        json!(document.mcp_tool_set),
-        "/mcp_tool_set",
-    );
-    let options = document.runtime_options.clone().unwrap_or_default();
-    let runner = options.runner.map(|runner| match runner {
-        RunnerKind::AppServerOld => RunnerKind::AppServer,
-        other => other,
-    });
-    let bound = view
-        .runtime_binding
-        .runner
-        .as_deref()
-        .map(|runner| runner.replace("app_server", "app-server"));
-    compare(
-        "/runtime_binding/runner",
-        json!(bound),
-        json!(runner),
-        "/runtime_options/runner",
-    );
-    compare(
-        "/runtime_binding/provider",
-        json!(view.runtime_binding.provider),
-        json!(options.provider),
-        "/runtime_options/provider",
-    );
-    let chain = document.handoff_chain.clone().unwrap_or_default();
-    compare(
-        "/handoff/chain_roles",
-        json!(view.handoff.chain_roles),
-        json!(chain.roles.unwrap_or_default()),
-        "/handoff_chain/roles",
-    );
-    compare(
-        "/handoff/max_handoffs",
-        json!(view.handoff.max_handoffs),
-        json!(chain.max_handoffs),
-        "/handoff_chain/max_handoffs",
-    );
+    }
     let refs = [
-        ("/system_prompt_ref", &view.system_prompt_ref),
-        ("/skills_bundle_ref", &view.skills_bundle_ref),
-        ("/mcp_bundle_ref", &view.mcp_bundle_ref),
+        ("system_prompt_ref", &view.system_prompt_ref),
+        ("skills_bundle_ref", &view.skills_bundle_ref),
+        ("mcp_bundle_ref", &view.mcp_bundle_ref),
     ];
-    for (path, reference) in refs {
+    for (name, reference) in refs {
         let Some(reference) = reference else { continue };
-        let file = reference.split('#').next().unwrap_or_default();
-        let fragment = reference.contains('#');
-        let inside = crate::path::RepoPath::try_from(file).is_ok();
-        if !inside || (fragment && path == "/system_prompt_ref") {
+        // Only the two bundles have parts that can be named.
+        let file = match reference.split_once('#') {
+            Some((file, _)) if name != "system_prompt_ref" => file,
+            _ => reference,
+        };
+        if RepoPath::try_from(file).is_err() || file.contains('#') {
             let problem = "is not a file inside the repository";
             findings.add(
                 Code::RoleContractDrift,
-                format!("/role_contract{path}"),
+                format!("/role_contract/{name}"),
                 problem,
             );
         }

@@ -8,7 +8,7 @@ use super::document::{Filesystem, Network, Role, Shell};
 use crate::bundle::report::{Nullable, nullable, present};
 
 /// Roles a task passes through.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffChain {
     /// Whether it does.
@@ -160,7 +160,7 @@ pub enum BehaviorLevel {
 }
 
 /// What runs the agent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeOptions {
     /// The way it is run.

@@ -192,98 +192,40 @@ fn found(place: &str, value: Value) -> Vec<String> {
         .collect()
 }
 
+/// Place, what is put there, and the findings about it.
+const FINDINGS: &str = r#"
+    /parent_task_id | "task-0000" |
+    /task_id | "short" | INPUT_INVALID /task_id
+    /task_id | "../../escape" | CONTRACT_INVALID /task_id
+    /color | "red" | INPUT_INVALID /color
+    /policy_pack | null | INPUT_INVALID /policy_pack
+    /allowed_paths | [] | INPUT_INVALID /allowed_paths
+    /allowed_paths | ["a", "*", "/c"] | SCOPE_INVALID /allowed_paths/1, SCOPE_INVALID /allowed_paths/2
+    /owner_agent/agent_id | "nobody" | AGENT_UNKNOWN /owner_agent
+    /acceptance_tests/0/cmd | "sh -c id" | COMMAND_REFUSED /acceptance_tests/0/cmd
+    /acceptance_tests/0/must_pass | false | CONTRACT_INVALID /acceptance_tests
+    /timeout_retry/timeout_sec | 99999999 | CONTRACT_INVALID /timeout_retry/timeout_sec
+    /timeout_retry/max_retries | 11 | INPUT_INVALID /timeout_retry/max_retries
+    /inputs/artifacts | [] | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts
+    /inputs/artifacts/0/name | "output_schema.pm" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/name
+    /inputs/artifacts/0/uri | "other/x.json" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri
+    /inputs/artifacts/0/sha256 | "SHA" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/sha256
+    /tool_permissions/filesystem | "danger-full-access" | PRIVILEGE_EXCEEDED /tool_permissions/filesystem
+    /tool_permissions/shell | "untrusted" | PRIVILEGE_EXCEEDED /tool_permissions/shell, ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell
+    /role_contract/identity/agent_id | "x" | ROLE_CONTRACT_DRIFT /role_contract/identity/agent_id
+    /role_contract/resolved_mcp_tool_set | [] | ROLE_CONTRACT_DRIFT /role_contract/resolved_mcp_tool_set
+    /role_contract/handoff/chain_roles | ["PM"] | ROLE_CONTRACT_DRIFT /role_contract/handoff/chain_roles
+    /role_contract/system_prompt_ref | "../x" | ROLE_CONTRACT_DRIFT /role_contract/system_prompt_ref
+    /role_contract/purpose | 1 | INPUT_INVALID /role_contract/purpose
+"#;
+
 #[test]
 fn a_finding_about_a_contract_has_a_code_and_a_place() {
-    let cases: [(&str, Value, &[&str]); 19] = [
-        ("/parent_task_id", json!("task-0000"), &[]),
-        ("/task_id", json!("short"), &["INPUT_INVALID /task_id"]),
-        (
-            "/task_id",
-            json!("../../escape"),
-            &["CONTRACT_INVALID /task_id"],
-        ),
-        ("/color", json!("red"), &["INPUT_INVALID /color"]),
-        ("/notes", json!(null), &["INPUT_INVALID /notes"]),
-        (
-            "/allowed_paths",
-            json!([]),
-            &["INPUT_INVALID /allowed_paths"],
-        ),
-        (
-            "/allowed_paths",
-            json!(["a", "*", "../b", "/c"]),
-            &[
-                "SCOPE_INVALID /allowed_paths/1",
-                "SCOPE_INVALID /allowed_paths/2",
-                "SCOPE_INVALID /allowed_paths/3",
-            ],
-        ),
-        (
-            "/owner_agent/agent_id",
-            json!("nobody"),
-            &["AGENT_UNKNOWN /owner_agent"],
-        ),
-        (
-            "/acceptance_tests/0/cmd",
-            json!("sh -c id"),
-            &["COMMAND_REFUSED /acceptance_tests/0/cmd"],
-        ),
-        (
-            "/acceptance_tests/0/must_pass",
-            json!(false),
-            &["CONTRACT_INVALID /acceptance_tests"],
-        ),
-        (
-            "/inputs/artifacts",
-            json!([]),
-            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts"],
-        ),
-        (
-            "/inputs/artifacts/0/name",
-            json!("output_schema.reviewer"),
-            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/name"],
-        ),
-        (
-            "/inputs/artifacts/0/uri",
-            json!("other/agent_task_result.v1.json"),
-            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri"],
-        ),
-        (
-            "/inputs/artifacts/0/sha256",
-            json!("ab".repeat(32)),
-            &["OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/sha256"],
-        ),
-        (
-            "/tool_permissions/filesystem",
-            json!("danger-full-access"),
-            &["PRIVILEGE_EXCEEDED /tool_permissions/filesystem"],
-        ),
-        (
-            "/tool_permissions/shell",
-            json!("on-request"),
-            &[
-                "PRIVILEGE_EXCEEDED /tool_permissions/shell",
-                "ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell",
-            ],
-        ),
-        (
-            "/role_contract/identity/agent_id",
-            json!("agent-pm"),
-            &["ROLE_CONTRACT_DRIFT /role_contract/identity/agent_id"],
-        ),
-        (
-            "/role_contract/system_prompt_ref",
-            json!("../secret"),
-            &["ROLE_CONTRACT_DRIFT /role_contract/system_prompt_ref"],
-        ),
-        (
-            "/timeout_retry/timeout_sec",
-            json!(99_999_999),
-            &["CONTRACT_INVALID /timeout_retry/timeout_sec"],
-        ),
-    ];
-    for (place, value, want) in cases {
-        assert_eq!(found(place, value.clone()), want, "{place} {value}");
+    for row in FINDINGS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let value = cells[1].replace("SHA", &"ab".repeat(32));
+        let value = serde_json::from_str(&value).unwrap();
+        assert_eq!(found(cells[0], value).join(", "), cells[2], "{row}");
     }
 }
 

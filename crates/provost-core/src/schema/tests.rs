@@ -68,12 +68,14 @@ fn unknown(schema: &Value, found: &mut Vec<String>) {
         }
         match word.as_str() {
             "properties" | "$defs" => {
-                let fields = value.as_object().unwrap().values();
-                fields.for_each(|field| unknown(field, found));
+                for field in value.as_object().unwrap().values() {
+                    unknown(field, found);
+                }
             }
             "anyOf" | "oneOf" => {
-                let choices = value.as_array().unwrap();
-                choices.iter().for_each(|choice| unknown(choice, found));
+                for choice in value.as_array().unwrap() {
+                    unknown(choice, found);
+                }
             }
             "items" | "additionalProperties" => unknown(value, found),
             "pattern" => {
