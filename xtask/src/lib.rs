@@ -2,4 +2,5 @@
 
 pub mod bench;
 pub mod corpus;
+pub mod schemas;
 pub mod tidy;

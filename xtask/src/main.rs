@@ -4,15 +4,21 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use xtask::{bench, corpus, tidy};
+use xtask::{bench, corpus, schemas, tidy};
 
-const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | bench [--quick]\n";
+const USAGE: &str =
+    "usage: cargo xtask tidy | corpus KIND DIR | schemas [--check] | bench [--quick]\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => run_tidy(),
+        ["schemas"] => match schemas::write(Path::new(".")) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => complain(&format!("{why}\n")),
+        },
+        ["schemas", "--check"] => check_schemas(),
         ["bench"] => run_bench(bench::Length::Full),
         ["bench", "--quick"] => run_bench(bench::Length::Quick),
         ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {
@@ -72,6 +78,19 @@ fn run_bench(length: bench::Length) -> ExitCode {
             ExitCode::from(u8::from(!holds))
         }
     }
+}
+
+fn check_schemas() -> ExitCode {
+    let stale = schemas::stale(Path::new("."));
+    let mut out = std::io::stdout().lock();
+    for path in &stale {
+        let _ = writeln!(
+            out,
+            "{path}: is not what the types say; run `cargo xtask schemas`"
+        );
+    }
+    let _ = writeln!(out, "schemas: {} stale", stale.len());
+    ExitCode::from(u8::from(!stale.is_empty()))
 }
 
 fn run_tidy() -> ExitCode {

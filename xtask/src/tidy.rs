@@ -13,6 +13,8 @@ use std::process::Command;
 
 use provost_core::code::Code;
 
+use crate::schemas;
+
 /// A file of the repository, with its path from the root.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
@@ -71,6 +73,11 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, TidyError> {
     let mut findings = arrows::check(&packages);
     findings.extend(house::check(&files, &codes));
     findings.extend(source::check(&files));
+    let stale = schemas::stale(root).into_iter();
+    findings
+        .extend(stale.map(|path| {
+            Finding::new(path, "is not what the types say; run `cargo xtask schemas`")
+        }));
     Ok(findings)
 }
 

@@ -67,6 +67,14 @@ catalogue! {
     ScopeInvalid = "SCOPE_INVALID" => No,
     /// The contract breaks a rule.
     ContractInvalid = "CONTRACT_INVALID" => No,
+    /// A contract names an agent that is not in the registry.
+    AgentUnknown = "AGENT_UNKNOWN" => No,
+    /// A contract does not bind the output of its agent to the right schema.
+    OutputSchemaUnbound = "OUTPUT_SCHEMA_UNBOUND" => No,
+    /// A contract gives its agent more than its role may have.
+    PrivilegeExceeded = "PRIVILEGE_EXCEEDED" => No,
+    /// The resolved view of a role says something else than the contract it is in.
+    RoleContractDrift = "ROLE_CONTRACT_DRIFT" => No,
     /// An acceptance command is not allowed.
     CommandRefused = "COMMAND_REFUSED" => No,
 

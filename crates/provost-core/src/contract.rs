@@ -6,7 +6,9 @@
 //! - What we cannot keep is refused, not ignored; a stricter contract never runs as a laxer one.
 //! - All problems are listed, each with the place in the document.
 
+pub mod check;
 pub mod document;
+pub mod role;
 
 use std::time::Duration;
 

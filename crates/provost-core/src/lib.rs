@@ -27,6 +27,7 @@ pub mod protect;
 pub mod record;
 pub mod registry;
 pub mod run;
+pub mod schema;
 pub mod scope;
 pub mod tree;
 pub mod verdict;

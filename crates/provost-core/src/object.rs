@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 /// The hash a repository names its objects by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectFormat {
     /// 40 hexadecimal digits.
@@ -24,6 +24,20 @@ pub struct Oid(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an object id of 40 or 64 lower-case hexadecimal digits")]
 pub struct BadOid(pub String);
+
+impl schemars::JsonSchema for Oid {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Oid".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$" })
+    }
+}
 
 impl TryFrom<String> for Oid {
     type Error = BadOid;

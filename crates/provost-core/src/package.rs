@@ -114,7 +114,7 @@ impl fmt::Display for Id {
 pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
     match operation {
         Operation::Derive => {
-            let request: Request = read(payload.clone(), "input")?;
+            let request: Request = read(payload, "input")?;
             Ok(derive(&request)?.render())
         }
         Operation::Fingerprint => {
@@ -142,19 +142,19 @@ pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
     }
 }
 
-fn member(payload: &Value, name: &str) -> Result<Value, Refusal> {
-    let found = payload.get(name).cloned();
+fn member<'a>(payload: &'a Value, name: &str) -> Result<&'a Value, Refusal> {
+    let found = payload.get(name);
     found.ok_or_else(|| Refusal::malformed(name, "is missing"))
 }
 
 /// Reads `value`, which the payload calls `name`; the refusal names the exact field.
-fn read<T: DeserializeOwned + Serialize>(value: Value, name: &str) -> Result<T, Refusal> {
+fn read<T: DeserializeOwned + Serialize>(value: &Value, name: &str) -> Result<T, Refusal> {
     let read: T = json::from_value(value.clone()).map_err(|error| match error {
         json::JsonError::Shape { field, what } if field != "." => Refusal::malformed(&field, what),
         other => Refusal::malformed(name, other.to_string()),
     })?;
     let again = serde_json::to_value(&read).unwrap_or_default();
-    match json::positional(&value, &again) {
+    match json::positional(value, &again) {
         None => Ok(read),
         Some(at) => Err(Refusal::malformed(
             &format!("{name}{at}"),

@@ -1,10 +1,12 @@
-//! Knows who may be given a task: the shipped agent registry.
+//! Knows who may be given a task: the agent registry.
 
 use std::sync::OnceLock;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::contract::document::Role;
+use crate::bundle::report::{one_or_more, present};
+use crate::contract::document::{Network, Role};
 use crate::json;
 
 const TEXT: &str = include_str!(concat!(
@@ -18,27 +20,183 @@ pub const WORKER: &str = "agent-worker";
 /// The agent that stands for the person who asked.
 pub const OWNER: &str = "agent-pm";
 
-#[derive(Deserialize)]
-struct Registry {
-    agents: Vec<Entry>,
+/// `agent_registry.v1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRegistry {
+    /// The version of the format.
+    pub version: RegistryVersion,
+    /// Everybody who may be given a task; never empty.
+    #[serde(deserialize_with = "one_or_more")]
+    #[schemars(length(min = 1))]
+    pub agents: Vec<RegisteredAgent>,
+    /// What each role is for, by the name of the role.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub role_contracts: Option<std::collections::BTreeMap<Role, RoleTerms>>,
 }
 
-#[derive(Deserialize)]
-struct Entry {
-    agent_id: String,
-    role: Role,
+/// The one version of a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the name is the format's")]
+pub enum RegistryVersion {
+    V1,
+}
+
+/// Somebody who may be given a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegisteredAgent {
+    /// Its name.
+    pub agent_id: String,
+    /// Its role.
+    pub role: Role,
+    /// Where its own settings lie; empty if it has none.
+    pub codex_home: String,
+    /// What it may use unless a contract says less.
+    pub defaults: Defaults,
+    /// For people.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub description: Option<String>,
+    /// What it can do.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub capabilities: Option<Capabilities>,
+}
+
+/// What an agent may use unless a contract says less.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {
+    /// Of files.
+    pub sandbox: Sandbox,
+    /// Of a shell.
+    pub approval_policy: ApprovalPolicy,
+    /// Of the network.
+    pub network: Network,
+}
+
+/// What an agent may do to files. A registry can name the last one; a contract never can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum Sandbox {
+    ReadOnly,
+    WorkspaceWrite,
+    DangerFullAccess,
+}
+
+/// When an agent has to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the format's")]
+pub enum ApprovalPolicy {
+    Untrusted,
+    OnRequest,
+    Never,
+}
+
+/// What an agent can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Capabilities {
+    /// The tools it can be given.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub mcp_tools: Option<Vec<String>>,
+    /// What a reader should know besides.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub notes: Option<String>,
+}
+
+/// What a role is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's and say it all")]
+pub struct RoleTerms {
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub purpose: Option<String>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub system_prompt_ref: Option<String>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub skills_bundle_ref: Option<String>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub mcp_bundle_ref: Option<String>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub handoff_eligible: Option<bool>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub required_downstream_roles: Option<Vec<Role>>,
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub fail_closed_conditions: Option<Vec<String>>,
+}
+
+/// Everybody in the shipped registry.
+fn agents() -> &'static [RegisteredAgent] {
+    static AGENTS: OnceLock<Vec<RegisteredAgent>> = OnceLock::new();
+    // A registry that does not parse knows nobody; a test keeps it parsing.
+    let read = || {
+        json::parse_as::<AgentRegistry>(TEXT.as_bytes()).map_or_else(|_| Vec::new(), |r| r.agents)
+    };
+    AGENTS.get_or_init(read)
 }
 
 /// Whether the registry has this agent in this role.
 pub fn knows(agent_id: &str, role: Role) -> bool {
-    static AGENTS: OnceLock<Vec<Entry>> = OnceLock::new();
-    // A registry that does not parse knows nobody; a test keeps it parsing.
-    let read =
-        || json::parse_as::<Registry>(TEXT.as_bytes()).map_or_else(|_| Vec::new(), |r| r.agents);
-    AGENTS
-        .get_or_init(read)
+    agents()
         .iter()
         .any(|agent| agent.agent_id == agent_id && agent.role == role)
+}
+
+/// The most that the shipped registry lets anybody of this role use.
+pub fn defaults(role: Role) -> Option<&'static Defaults> {
+    let found = agents().iter().find(|agent| agent.role == role);
+    found.map(|agent| &agent.defaults)
 }
 
 #[cfg(test)]
@@ -47,12 +205,20 @@ mod tests {
 
     #[test]
     fn every_role_has_an_agent() {
-        let registry: Registry = json::parse_as(TEXT.as_bytes()).unwrap();
+        let registry: AgentRegistry = json::parse_as(TEXT.as_bytes()).unwrap();
         let mut roles: Vec<Role> = registry.agents.iter().map(|agent| agent.role).collect();
         roles.sort();
         roles.dedup();
         assert_eq!(roles.len(), 15);
+        assert!(roles.into_iter().all(|role| defaults(role).is_some()));
         assert!(knows(WORKER, Role::Worker) && knows(OWNER, Role::Pm));
         assert!(!knows(WORKER, Role::Reviewer) && !knows("nobody", Role::Worker));
+    }
+
+    #[test]
+    fn nobody_is_shipped_with_full_access() {
+        let all = agents().iter();
+        let full = all.filter(|agent| agent.defaults.sandbox == Sandbox::DangerFullAccess);
+        assert_eq!(full.count(), 0);
     }
 }

@@ -9,6 +9,11 @@
 //! - Any payload gives an answer or a [`Refusal`] with a code.
 //! - Lists where an object belongs are refused, although the format's own reader takes them.
 
+#![expect(
+    clippy::struct_field_names,
+    reason = "the names of fields are the format's"
+)]
+
 mod capability;
 mod convert;
 mod derive;

@@ -16,6 +16,7 @@ mod resume;
 mod run;
 mod runs;
 mod salvage;
+mod schema;
 mod snapshot;
 mod verify;
 
@@ -84,6 +85,8 @@ enum Command {
     /// Say what an agent may do, and what its children may.
     #[command(subcommand)]
     Package(package::Package),
+    /// Print the schema of a format, or list them.
+    Schema(schema::Schema),
     /// Say what a code means and what to do, or how a contract is written.
     Explain(explain::Explain),
     /// Record the files of a workspace, or those of a git directory that steer git.
@@ -186,6 +189,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
+        Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),

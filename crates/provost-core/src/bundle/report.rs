@@ -4,8 +4,11 @@
 //! field is left out, never `null`. What Provost adds is in one optional object `x_provost`, so a
 //! plain v1 document stays valid.
 
+mod evidence_bundle;
 mod evidence_report;
 mod manifest;
+mod orchestrator_event;
+mod reexec_report;
 mod review_report;
 mod role_binding;
 mod shape;
@@ -17,10 +20,16 @@ mod work_report;
 #[cfg(test)]
 mod tests;
 
+pub use evidence_bundle::{
+    Claim, ClaimStatus, Consensus, EvidenceBundle, Query, Requester, RequesterRole, Risk, Source,
+    SourceKind,
+};
 pub use evidence_report::{EvidenceReport, EvidenceStatus};
 pub use manifest::{
     Integrity, ManifestExtra, REQUIRED_HASHES, RunManifest, RunStatus, TaskEntry, TaskState,
 };
+pub use orchestrator_event::{OrchestratorEvent, Step};
+pub use reexec_report::{Difference, ReexecReport, ReexecStatus};
 pub use review_report::{ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck};
 pub use role_binding::{
     Binding, BindingAuthority, BindingSource, BindingStatus, BindingSummary, Capability,
@@ -28,6 +37,7 @@ pub use role_binding::{
     Validation,
 };
 pub use shape::{ArtifactRef, BadShape, Failure, GateResult, Judged, Sha256, Time};
+pub(crate) use shape::{Nullable, nullable, one_or_more, present};
 pub use surroundings::{Model, Observability, PolicyPack, Repo, Runner, Trace, Versions, Workflow};
 pub use task_result::{Gates, GitState, NextSteps, Producer, ProducerRole, TaskResult, TaskStatus};
 pub use test_report::{

@@ -3,13 +3,17 @@
 //! Field names and closed shapes are the format's; the meaning is given to them in the module
 //! above. Unknown fields are refused, so nobody thinks a limit is kept that we do not know.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::role::{BrowserPolicy, HandoffChain, RoleContract, RuntimeOptions};
+
 /// One task, as a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// Names the task; at least eight characters.
+    #[schemars(length(min = 8))]
     pub task_id: String,
     /// What kind of work it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,14 +30,17 @@ pub struct Document {
     /// What must be there at the end.
     pub required_outputs: Vec<RequiredOutput>,
     /// Where the agent may write.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
     pub allowed_paths: Vec<String>,
     /// What the agent must not do.
     pub forbidden_actions: Vec<String>,
     /// What decides about the result.
+    #[schemars(length(min = 1))]
     pub acceptance_tests: Vec<AcceptanceTest>,
     /// What the agent may use.
     pub tool_permissions: ToolPermissions,
     /// Tools the agent is given.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
     pub mcp_tool_set: Vec<String>,
     /// When to stop, and how often to try.
     pub timeout_retry: TimeoutRetry,
@@ -48,26 +55,26 @@ pub struct Document {
     pub policy_pack: Option<PolicyPack>,
     /// Roles the task passes through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff_chain: Option<serde_json::Value>,
+    pub handoff_chain: Option<HandoffChain>,
     /// Whether an empty change is the wanted result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_only: Option<bool>,
     /// Browser settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub browser_policy: Option<serde_json::Value>,
+    pub browser_policy: Option<BrowserPolicy>,
     /// Runner settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime_options: Option<serde_json::Value>,
+    pub runtime_options: Option<RuntimeOptions>,
     /// The resolved view of the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role_contract: Option<serde_json::Value>,
+    pub role_contract: Option<RoleContract>,
     /// What plain version 1 has no field for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_provost: Option<Extension>,
 }
 
 /// What kind of work a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum TaskType {
@@ -79,7 +86,9 @@ pub enum TaskType {
 }
 
 /// The fifteen roles of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum Role {
@@ -101,7 +110,7 @@ pub enum Role {
 }
 
 /// Somebody who takes part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// In which role.
@@ -114,27 +123,29 @@ pub struct Agent {
 }
 
 /// The instruction and what it refers to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inputs {
     /// The instruction.
+    #[schemars(length(min = 1))]
     pub spec: String,
     /// Files it refers to.
     pub artifacts: Vec<Artifact>,
 }
 
 /// A file a contract refers to, bound by its digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Artifact {
     pub name: String,
     pub uri: String,
+    #[schemars(regex(pattern = r"^[0-9A-Fa-f]{64}$"))]
     pub sha256: String,
 }
 
 /// Something that must be there at the end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct RequiredOutput {
@@ -144,7 +155,7 @@ pub struct RequiredOutput {
 }
 
 /// What kind of thing a required output is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum OutputType {
@@ -156,7 +167,7 @@ pub enum OutputType {
 }
 
 /// A command that decides about the result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptanceTest {
     /// For people.
@@ -168,7 +179,7 @@ pub struct AcceptanceTest {
 }
 
 /// What the agent may use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub struct ToolPermissions {
@@ -180,7 +191,7 @@ pub struct ToolPermissions {
 }
 
 /// What an agent may do to files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum Filesystem {
@@ -189,7 +200,7 @@ pub enum Filesystem {
 }
 
 /// How an agent may use a shell; left out, it may not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum Shell {
@@ -201,7 +212,7 @@ pub enum Shell {
 }
 
 /// Whether an agent may reach the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum Network {
@@ -211,17 +222,19 @@ pub enum Network {
 }
 
 /// When to stop, and how often to try.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub struct TimeoutRetry {
+    #[schemars(range(min = 1))]
     pub timeout_sec: u64,
+    #[schemars(range(max = 10))]
     pub max_retries: u32,
     pub retry_backoff_sec: u64,
 }
 
 /// What to go back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rollback {
     /// How; our workspaces are private and always dropped.
@@ -234,7 +247,7 @@ pub struct Rollback {
 }
 
 /// How a failed task is undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum RollbackStrategy {
@@ -244,7 +257,7 @@ pub enum RollbackStrategy {
 }
 
 /// Where logs go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogRefs {
     /// The run the author had in mind; ours is in the manifest.
@@ -254,7 +267,7 @@ pub struct LogRefs {
 }
 
 /// Where the author of a contract expects the logs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub struct LogPaths {
@@ -271,7 +284,7 @@ pub struct LogPaths {
 }
 
 /// A named set of policies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub enum PolicyPack {
@@ -281,7 +294,7 @@ pub enum PolicyPack {
 }
 
 /// What plain version 1 has no field for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Extension {
     /// Paths that may not be touched, even inside the scope.
@@ -308,7 +321,7 @@ pub struct Extension {
 }
 
 /// Paths where a kind of change is permitted that is refused otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Permissions {

@@ -229,7 +229,10 @@ fn what_we_cannot_keep_is_refused() {
         "role_contract",
     ] {
         let mut document = good();
-        document[field] = json!({});
+        document[field] = match field {
+            "role_contract" => view(),
+            _ => json!({}),
+        };
         assert!(check(&document).contains(field), "{field}");
     }
     let mut document = good();
@@ -266,4 +269,111 @@ fn the_digest_does_not_depend_on_the_spelling() {
         one,
         digest(&parse(document.to_string().as_bytes()).unwrap())
     );
+}
+
+/// The resolved view of the role of a good contract.
+fn view() -> Value {
+    json!({
+        "identity": { "role": "WORKER", "agent_id": "agent-worker" },
+        "purpose": "work",
+        "system_prompt_ref": "policies/worker.md",
+        "skills_bundle_ref": "policies/skills.json#worker",
+        "mcp_bundle_ref": null,
+        "runtime_binding": { "runner": null, "provider": null, "model": null },
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny",
+        },
+        "resolved_mcp_tool_set": ["none"],
+        "handoff": {
+            "eligible": false, "required_downstream_roles": [], "chain_roles": [],
+            "max_handoffs": null,
+        },
+        "fail_closed_conditions": ["anything is missing"],
+    })
+}
+
+/// The findings about a good contract in which `place` is something else.
+fn found(place: &str, value: Value) -> Vec<String> {
+    let mut document = good();
+    document["role_contract"] = view();
+    match document.pointer_mut(place) {
+        Some(here) => *here = value,
+        None => document[place.trim_start_matches('/')] = value,
+    }
+    check::check(&document, &CommandPolicy::shipped().unwrap())
+        .into_iter()
+        .map(|finding| format!("{} {}", finding.code, finding.path))
+        .collect()
+}
+
+/// Place, what is put there, and the findings about it.
+const FINDINGS: &str = r#"
+    /parent_task_id | "task-0000" |
+    /task_id | "short" | INPUT_INVALID /task_id
+    /task_id | "../../escape" | CONTRACT_INVALID /task_id
+    /color | "red" | INPUT_INVALID /color
+    /policy_pack | null | INPUT_INVALID /policy_pack
+    /allowed_paths | [] | INPUT_INVALID /allowed_paths
+    /allowed_paths | ["a", "*", "/c"] | SCOPE_INVALID /allowed_paths/1, SCOPE_INVALID /allowed_paths/2
+    /owner_agent/agent_id | "nobody" | AGENT_UNKNOWN /owner_agent
+    /acceptance_tests/0/cmd | "sh -c id" | COMMAND_REFUSED /acceptance_tests/0/cmd
+    /acceptance_tests/0/must_pass | false | CONTRACT_INVALID /acceptance_tests
+    /timeout_retry/timeout_sec | 99999999 | CONTRACT_INVALID /timeout_retry/timeout_sec
+    /timeout_retry/max_retries | 11 | INPUT_INVALID /timeout_retry/max_retries
+    /inputs/artifacts | [] | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts
+    /inputs/artifacts/0/name | "output_schema.pm" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/name
+    /inputs/artifacts/0/uri | "other/x.json" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri
+    /inputs/artifacts/0/sha256 | "SHA" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/sha256
+    /tool_permissions/filesystem | "danger-full-access" | PRIVILEGE_EXCEEDED /tool_permissions/filesystem
+    /tool_permissions/shell | "untrusted" | PRIVILEGE_EXCEEDED /tool_permissions/shell, ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell
+    /role_contract/identity/agent_id | "x" | ROLE_CONTRACT_DRIFT /role_contract/identity/agent_id
+    /role_contract/resolved_mcp_tool_set | [] | ROLE_CONTRACT_DRIFT /role_contract/resolved_mcp_tool_set
+    /role_contract/handoff/chain_roles | ["PM"] | ROLE_CONTRACT_DRIFT /role_contract/handoff/chain_roles
+    /role_contract/system_prompt_ref | "../x" | ROLE_CONTRACT_DRIFT /role_contract/system_prompt_ref
+    /role_contract/purpose | 1 | INPUT_INVALID /role_contract/purpose
+"#;
+
+#[test]
+fn a_finding_about_a_contract_has_a_code_and_a_place() {
+    for row in FINDINGS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let value = cells[1].replace("SHA", &"ab".repeat(32));
+        let value = serde_json::from_str(&value).unwrap();
+        assert_eq!(found(cells[0], value).join(", "), cells[2], "{row}");
+    }
+}
+
+#[test]
+fn a_reviewer_gets_what_reviewers_get() {
+    let mut document = good();
+    document["assigned_agent"] = json!({ "role": "REVIEWER", "agent_id": "agent-reviewer" });
+    let codes = |document: &Value| -> Vec<String> {
+        let findings = check::check(document, &CommandPolicy::shipped().unwrap());
+        findings
+            .iter()
+            .map(|one| format!("{} {}", one.code, one.path))
+            .collect()
+    };
+    let want = [
+        "OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri",
+        "PRIVILEGE_EXCEEDED /tool_permissions/filesystem",
+    ];
+    assert_eq!(codes(&document), want);
+    document["tool_permissions"]["filesystem"] = json!("read-only");
+    let schema = crate::schema::find("review_report").unwrap().text();
+    document["inputs"]["artifacts"][0] = json!({
+        "name": "output_schema.reviewer",
+        "uri": "schemas/review_report.v1.json",
+        "sha256": sha256(schema.as_bytes()),
+    });
+    assert_eq!(codes(&document), Vec::<String>::new());
+}
+
+#[test]
+fn a_document_that_is_no_contract_has_findings_and_a_verdict() {
+    for document in [json!(null), json!([]), json!("x"), json!({})] {
+        let verdict = check::judge(&document, &CommandPolicy::shipped().unwrap());
+        assert!(!verdict.allow, "{document}");
+        assert_eq!(verdict.code, Code::ContractInvalid);
+    }
 }

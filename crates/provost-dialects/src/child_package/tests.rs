@@ -68,8 +68,7 @@ fn every_depth_has_an_answer() {
 #[test]
 fn numbers_of_a_payload_are_hashed_as_they_are_written() {
     let mut package = typical();
-    let numbers =
-        r#"[1e16, 1e15, 1e-5, 1e-6, -0, 100.0, 18446744073709551616, 18446744073709551615]"#;
+    let numbers = "[1e16, 1e15, 1e-5, 1e-6, -0, 100.0, 18446744073709551616, 18446744073709551615]";
     package["parent"]["sidecars"] = json!([{
         "sidecar_id": "s", "kind": "k", "version": "v", "refs": [], "policy_refs": [],
         "content_hash": "h", "redacted_payload": serde_json::from_str::<Value>(numbers).unwrap(),

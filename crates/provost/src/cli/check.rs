@@ -1,6 +1,7 @@
 //! `provost check`: judges something by the rules, without running anything.
 
 mod command;
+mod contract;
 mod diff;
 mod packet;
 mod scope;
@@ -9,13 +10,14 @@ use clap::Subcommand;
 
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_core::json::JsonError;
 use provost_core::verdict::Verdict;
 
 use crate::answer::{Answer, Outcome};
 
 #[derive(Subcommand)]
 pub(super) enum Check {
+    /// Say whether a contract keeps every rule of its format.
+    Contract(contract::CheckContract),
     /// Say whether these paths can be the scope of a contract.
     Scope(scope::CheckScope),
     /// Say whether what changed in a checkout is inside a scope.
@@ -28,6 +30,7 @@ pub(super) enum Check {
 
 pub(super) fn run(check: Check) -> Outcome {
     match check {
+        Check::Contract(check) => contract::run(&check),
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
@@ -36,7 +39,7 @@ pub(super) fn run(check: Check) -> Outcome {
 }
 
 /// A payload that does not parse is answered with a verdict: the check worked, the answer is no.
-fn bad_payload(error: &JsonError) -> Answer {
+fn bad_payload(error: &dyn std::error::Error) -> Answer {
     let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, error.to_string()));
     answer.exit = Exit::No;
     answer

@@ -1,9 +1,10 @@
 //! The report about the evidence itself: what a run did not leave.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `evidence_report.v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceReport {
     /// Whether everything is there.
@@ -13,7 +14,7 @@ pub struct EvidenceReport {
 }
 
 /// Whether everything is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum EvidenceStatus {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -15,11 +16,12 @@ use crate::contract::document::Role;
 use crate::object::{ObjectFormat, Oid};
 
 /// `run_manifest.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunManifest {
     /// The run.
     #[serde(deserialize_with = "eight_or_more")]
+    #[schemars(length(min = 8))]
     pub run_id: String,
     /// When it began.
     pub created_at: Time,
@@ -55,9 +57,11 @@ pub struct RunManifest {
     pub notes: Option<String>,
     /// What was asked for.
     #[serde(deserialize_with = "not_empty")]
+    #[schemars(length(min = 1))]
     pub user_request: String,
     /// Joins the records of one run across tools.
     #[serde(deserialize_with = "eight_or_more")]
+    #[schemars(length(min = 8))]
     pub trace_id: String,
     /// Whether this was a run for diagnosis.
     #[serde(
@@ -100,11 +104,13 @@ pub struct RunManifest {
     pub role_binding_summary: Option<RoleBinding>,
     /// The tasks of the run; never empty.
     #[serde(deserialize_with = "one_or_more")]
+    #[schemars(length(min = 1))]
     pub tasks: Vec<TaskEntry>,
     /// What it made besides.
     pub artifacts: Vec<ArtifactRef>,
     /// The digest of every file of evidence, by its path in the bundle.
     #[serde(deserialize_with = "with_required_keys")]
+    #[schemars(extend("required" = REQUIRED_HASHES))]
     pub evidence_hashes: BTreeMap<String, Sha256>,
     /// Digests beside the list.
     #[serde(
@@ -167,7 +173,7 @@ fn with_required_keys<'de, D: Deserializer<'de>>(
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunStatus {
     /// It still goes on.
@@ -179,7 +185,7 @@ pub enum RunStatus {
 }
 
 /// One task of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
     /// The task.
@@ -228,7 +234,7 @@ pub struct TaskEntry {
 }
 
 /// How far a task came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TaskState {
@@ -241,7 +247,7 @@ pub enum TaskState {
 }
 
 /// Digests beside the list of evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Integrity {
     /// Of the contract's canonical spelling.
@@ -282,7 +288,7 @@ pub struct Integrity {
 }
 
 /// What Provost adds to a manifest: the trees, and where to find what others call differently.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestExtra {
     /// How the repository names its objects.

@@ -1,12 +1,13 @@
 //! The report of the reviewer, who reads and never writes.
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::shape::{ArtifactRef, Judged, Time, present};
 
 /// `review_report.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewReport {
     /// The run.
@@ -43,6 +44,7 @@ pub struct ReviewReport {
         deserialize_with = "never",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(extend("const" = false))]
     pub produced_diff: Option<bool>,
     /// What a reader should know besides.
     #[serde(
@@ -61,7 +63,7 @@ pub struct ReviewReport {
 }
 
 /// Who reviewed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reviewer {
     /// Its role.
@@ -78,7 +80,7 @@ pub struct Reviewer {
 }
 
 /// The one role that reviews.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ReviewerRole {
@@ -86,7 +88,7 @@ pub enum ReviewerRole {
 }
 
 /// What a reviewer says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ReviewVerdict {
@@ -96,7 +98,7 @@ pub enum ReviewVerdict {
 }
 
 /// Whether a change stays in its scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeCheck {
     /// Whether it does.

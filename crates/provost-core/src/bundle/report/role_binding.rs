@@ -1,12 +1,13 @@
 //! How the role of a contract was bound to what ran: a summary to read, never an authority.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{nullable, present};
+use super::shape::{Nullable, nullable, present};
 
 /// `role_binding_summary` of a manifest.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleBinding {
     /// What this summary is.
@@ -24,7 +25,7 @@ pub struct RoleBinding {
 }
 
 /// The one thing a summary can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BindingAuthority {
     /// Read off the contract.
     #[serde(rename = "contract-derived-read-model")]
@@ -32,7 +33,7 @@ pub enum BindingAuthority {
 }
 
 /// The one thing that decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ExecutionAuthority {
     /// The contract.
     #[serde(rename = "task_contract")]
@@ -40,7 +41,7 @@ pub enum ExecutionAuthority {
 }
 
 /// What happens when a bundle cannot be resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Validation {
     /// The contract is refused.
     #[serde(rename = "fail-closed")]
@@ -48,7 +49,7 @@ pub enum Validation {
 }
 
 /// How far a bundle was resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum BindingStatus {
@@ -58,16 +59,18 @@ pub enum BindingStatus {
 }
 
 /// The skills of a role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SkillsBundle {
     /// How far it was resolved.
     pub status: BindingStatus,
     /// Where it is.
     #[serde(rename = "ref", deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub reference: Option<String>,
     /// Which it is.
     #[serde(deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub bundle_id: Option<String>,
     /// What is in it.
     pub resolved_skill_set: Vec<String>,
@@ -76,13 +79,14 @@ pub struct SkillsBundle {
 }
 
 /// The tools of a role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpBundle {
     /// How far it was resolved.
     pub status: BindingStatus,
     /// Where it is.
     #[serde(rename = "ref", deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub reference: Option<String>,
     /// What is in it.
     pub resolved_mcp_tool_set: Vec<String>,
@@ -91,7 +95,7 @@ pub struct McpBundle {
 }
 
 /// What runs a role.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
     /// How far it was resolved.
@@ -112,7 +116,7 @@ pub struct Binding {
 }
 
 /// How far a runtime was resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum RuntimeStatus {
@@ -122,7 +126,7 @@ pub enum RuntimeStatus {
 }
 
 /// Where the parts of a binding were read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub struct BindingSource {
@@ -132,20 +136,23 @@ pub struct BindingSource {
 }
 
 /// The parts of a binding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub struct BindingSummary {
     #[serde(deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub runner: Option<String>,
     #[serde(deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub provider: Option<String>,
     #[serde(deserialize_with = "nullable")]
+    #[schemars(with = "Nullable<String>")]
     pub model: Option<String>,
 }
 
 /// What a runtime can do. The format tells the names of these fields and not their shapes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub struct Capability {
@@ -159,7 +166,7 @@ pub struct Capability {
 }
 
 /// The one thing a capability can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilityStatus {
     /// It can be shown before it is used.

@@ -1,7 +1,10 @@
 //! Holds the shapes that several reports share, and the rules their fields keep.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -60,6 +63,20 @@ impl fmt::Display for Sha256 {
     }
 }
 
+impl JsonSchema for Sha256 {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Sha256".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9A-Fa-f]{64}$" })
+    }
+}
+
 /// A point in time as RFC 3339 writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -95,6 +112,37 @@ impl TryFrom<&str> for Time {
 impl From<Time> for String {
     fn from(time: Time) -> Self {
         time.0
+    }
+}
+
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+/// The schema of a field that may be `null` and still has to be there, unless it has a default.
+pub(crate) struct Nullable<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for Nullable<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Nullable{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
     }
 }
 
@@ -141,7 +189,7 @@ fn is_time(text: &[u8]) -> bool {
 }
 
 /// A file of the bundle, by path and digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactRef {
     /// What it is called.
@@ -167,7 +215,7 @@ pub struct ArtifactRef {
 }
 
 /// The answer of one gate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateResult {
     /// Whether it let the change through.
@@ -178,7 +226,7 @@ pub struct GateResult {
 }
 
 /// Why something failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// What is wrong.
@@ -198,7 +246,7 @@ pub struct Failure {
 }
 
 /// What Provost adds to a report that judges: exactly which tree was judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
     /// The tree; absent when the run had none to judge.
@@ -214,21 +262,21 @@ pub struct Judged {
 }
 
 /// An optional field that is there: `null` is not a way to leave it out.
-pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(reader).map(Some)
 }
 
 /// A required field that may be `null`; without this, serde takes a missing one for `null`.
-pub(super) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(reader)
 }
 
 /// A text that says something.
-pub(super) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+pub(crate) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
     let text = String::deserialize(reader)?;
     if text.is_empty() {
         return Err(D::Error::custom("is empty"));
@@ -237,7 +285,7 @@ pub(super) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, 
 }
 
 /// An id long enough not to be guessed wrong.
-pub(super) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+pub(crate) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
     let text = String::deserialize(reader)?;
     if text.chars().count() < 8 {
         return Err(D::Error::custom("has fewer than 8 characters"));
@@ -246,7 +294,7 @@ pub(super) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<Stri
 }
 
 /// A list that names something.
-pub(super) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Vec<T>, D::Error> {
     let list = Vec::deserialize(reader)?;
@@ -257,10 +305,19 @@ pub(super) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 /// A number of seconds.
-pub(super) fn seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(reader)?;
     if number < 0.0 {
         return Err(D::Error::custom("is less than 0"));
+    }
+    Ok(number)
+}
+
+/// A share of the whole.
+pub(crate) fn share<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
+    let number = f64::deserialize(reader)?;
+    if !(0.0..=1.0).contains(&number) {
+        return Err(D::Error::custom("is not between 0 and 1"));
     }
     Ok(number)
 }

@@ -1,5 +1,6 @@
 //! What surrounded a run: its repository, its versions, its model, and who watched.
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -7,7 +8,7 @@ use super::manifest::RunStatus;
 use super::shape::present;
 
 /// What ran the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// Its name.
@@ -34,7 +35,7 @@ pub struct Runner {
 }
 
 /// How strict the policy is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum PolicyPack {
@@ -44,7 +45,7 @@ pub enum PolicyPack {
 }
 
 /// The repository of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Repo {
     /// Where it lay.
@@ -75,7 +76,7 @@ pub struct Repo {
 }
 
 /// The versions of what took part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Versions {
     /// Of the contract format.
@@ -113,7 +114,7 @@ pub struct Versions {
 }
 
 /// The model behind an agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     /// Its name.
@@ -129,6 +130,7 @@ pub struct Model {
         deserialize_with = "up_to_two",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
     /// From 0 to 1.
     #[serde(
@@ -136,6 +138,7 @@ pub struct Model {
         deserialize_with = "up_to_one",
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f64>,
     /// What its randomness began from.
     #[serde(
@@ -170,7 +173,7 @@ fn within<'de, D: Deserializer<'de>>(reader: D, most: f64) -> Result<Option<f64>
 }
 
 /// Where the trace is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Its id.
@@ -190,7 +193,7 @@ pub struct Trace {
 }
 
 /// The workflow engine around a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workflow {
     /// Its id of the run.
@@ -224,7 +227,7 @@ pub struct Workflow {
 }
 
 /// How a run was observed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observability {
     /// Whether at all.

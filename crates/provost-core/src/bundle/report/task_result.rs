@@ -1,11 +1,12 @@
 //! The result of a task: what came of it, and what each gate said.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{ArtifactRef, Failure, GateResult, Time, present};
+use super::shape::{ArtifactRef, Failure, GateResult, Nullable, Time, present};
 
 /// `task_result.v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskResult {
     /// The run.
@@ -39,11 +40,12 @@ pub struct TaskResult {
     pub attempt: Option<u32>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<Failure>")]
     pub failure: Option<Failure>,
 }
 
 /// Who made a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Producer {
     /// Its role.
@@ -60,7 +62,7 @@ pub struct Producer {
 }
 
 /// The role of who made a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ProducerRole {
@@ -83,7 +85,7 @@ pub enum ProducerRole {
 }
 
 /// How a task ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TaskStatus {
@@ -94,7 +96,7 @@ pub enum TaskStatus {
 }
 
 /// What a task changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitState {
     /// The commit it began from.
@@ -108,7 +110,7 @@ pub struct GitState {
 }
 
 /// What each gate said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gates {
     /// About the paths and their content.
@@ -122,7 +124,7 @@ pub struct Gates {
 }
 
 /// What to do now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NextSteps {
     /// In a word.

@@ -1,11 +1,12 @@
 //! The report of the acceptance commands: what ran, and how it ended.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{ArtifactRef, Failure, Judged, Time, one_or_more, present, seconds};
+use super::shape::{ArtifactRef, Failure, Judged, Nullable, Time, one_or_more, present, seconds};
 
 /// `test_report.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestReport {
     /// The run.
@@ -40,6 +41,7 @@ pub struct TestReport {
     pub summary: Option<TestSummary>,
     /// Why it failed, or why nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<Failure>")]
     pub failure: Option<Failure>,
     /// What Provost adds.
     #[serde(
@@ -51,7 +53,7 @@ pub struct TestReport {
 }
 
 /// Who ran the commands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestRunner {
     /// Its role.
@@ -61,7 +63,7 @@ pub struct TestRunner {
 }
 
 /// The roles that run acceptance commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TestRunnerRole {
@@ -70,7 +72,7 @@ pub enum TestRunnerRole {
 }
 
 /// How the commands ended together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TestStatus {
@@ -81,23 +83,26 @@ pub enum TestStatus {
 }
 
 /// One command and how it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandResult {
     /// What the contract calls it.
     pub name: String,
     /// The program and its arguments; never empty.
     #[serde(deserialize_with = "one_or_more")]
+    #[schemars(length(min = 1))]
     pub cmd_argv: Vec<String>,
     /// Whether the contract needs it to pass.
     pub must_pass: bool,
     /// When it would have been stopped.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(range(min = 0))]
     pub timeout_sec: f64,
     /// How it ended.
     pub exit_code: i64,
     /// How long it took.
     #[serde(deserialize_with = "seconds")]
+    #[schemars(range(min = 0))]
     pub duration_sec: f64,
     /// What it printed.
     pub stdout: ArtifactRef,
@@ -113,7 +118,7 @@ pub struct CommandResult {
 }
 
 /// How many tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestSummary {
     /// Passed.

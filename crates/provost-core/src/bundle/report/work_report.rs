@@ -1,12 +1,13 @@
 //! The report of the agent that did the work, as far as it is known from outside the agent.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::shape::{GateResult, Sha256, Time, present};
 
 /// `work_report.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkReport {
     /// The task.
@@ -115,7 +116,7 @@ pub struct WorkReport {
 }
 
 /// How work ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum WorkStatus {
@@ -125,7 +126,7 @@ pub enum WorkStatus {
 }
 
 /// Who did the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum WorkRole {
@@ -138,7 +139,7 @@ pub enum WorkRole {
 }
 
 /// A file, by path and digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileRef {
     /// Where it lies, from the root of the bundle.
@@ -162,7 +163,7 @@ pub struct FileRef {
 }
 
 /// What the gates said of the work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkGates {
     /// About the paths and their content.
@@ -182,7 +183,7 @@ pub struct WorkGates {
 }
 
 /// The answer of a gate that may not have been asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartialGate {
     /// Whether it let the work through.
@@ -198,7 +199,7 @@ pub struct PartialGate {
 }
 
 /// Where the streams of an agent lie.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceFiles {
     /// Its events.
@@ -239,7 +240,7 @@ pub struct EvidenceFiles {
 }
 
 /// What to do now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NextActions {
     /// In words.
@@ -259,7 +260,7 @@ pub struct NextActions {
 }
 
 /// When work was done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timestamps {
     /// When it began.

@@ -1,0 +1,174 @@
+//! The formats that are our own, as JSON Schema made from the very types we read with.
+//!
+//! The texts are also files under `schemas/`; `cargo xtask schemas` writes them, and tidy compares
+//! them.
+//!
+//! # Invariants
+//!
+//! - Objects are closed; an optional field is left out, never `null`.
+//! - A document that fits its schema is read by its type.
+
+pub mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::bundle::report::{
+    EvidenceBundle, EvidenceReport, OrchestratorEvent, ReexecReport, ReviewReport, RunManifest,
+    TaskResult, TestReport, WorkReport,
+};
+use crate::contract::RESULT_SCHEMA_TEXT;
+use crate::contract::document::Document;
+use crate::registry::AgentRegistry;
+
+/// A format, by the name of its schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The name, with the version.
+    pub name: &'static str,
+    make: fn() -> Value,
+}
+
+/// The format of task contracts.
+pub const TASK_CONTRACT: Format = Format {
+    name: "task_contract.v1",
+    make: generate::<Document>,
+};
+
+/// Every format.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "agent_registry.v1",
+        make: generate::<AgentRegistry>,
+    },
+    Format {
+        name: "agent_task_result.v1",
+        make: agent_task_result,
+    },
+    Format {
+        name: "evidence_bundle.v1",
+        make: generate::<EvidenceBundle>,
+    },
+    Format {
+        name: "evidence_report.v1",
+        make: generate::<EvidenceReport>,
+    },
+    Format {
+        name: "orchestrator_event.v1",
+        make: generate::<OrchestratorEvent>,
+    },
+    Format {
+        name: "reexec_report.v1",
+        make: generate::<ReexecReport>,
+    },
+    Format {
+        name: "review_report.v1",
+        make: generate::<ReviewReport>,
+    },
+    Format {
+        name: "run_manifest.v1",
+        make: generate::<RunManifest>,
+    },
+    TASK_CONTRACT,
+    Format {
+        name: "task_result.v1",
+        make: generate::<TaskResult>,
+    },
+    Format {
+        name: "test_report.v1",
+        make: generate::<TestReport>,
+    },
+    Format {
+        name: "work_report.v1",
+        make: generate::<WorkReport>,
+    },
+];
+
+/// Finds a format by its name, with or without the version.
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS
+        .iter()
+        .find(|format| format.name == name || format.name.strip_suffix(".v1") == Some(name))
+}
+
+impl Format {
+    /// The schema.
+    pub fn schema(&self) -> Value {
+        let mut schema = (self.make)();
+        schema["title"] = self.name.into();
+        schema
+    }
+
+    /// The schema as the file `schemas/NAME.json` holds it.
+    pub fn text(&self) -> String {
+        // Contracts are bound to these bytes.
+        if self.name == "agent_task_result.v1" {
+            return RESULT_SCHEMA_TEXT.to_owned();
+        }
+        format!("{:#}\n", self.schema())
+    }
+}
+
+fn agent_task_result() -> Value {
+    serde_json::from_str(RESULT_SCHEMA_TEXT).unwrap_or_default()
+}
+
+fn generate<T: JsonSchema>() -> Value {
+    let mut schema = SchemaGenerator::default()
+        .into_root_schema_for::<T>()
+        .to_value();
+    close(&mut schema);
+    schema
+}
+
+/// Takes `null` away from optional fields, everywhere in `schema`.
+///
+/// For the generator an optional field may be `null`; for our readers it is there or it is not.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(close),
+        Value::Object(members) => {
+            let required = members.get("required").cloned().unwrap_or_default();
+            let is_required = |name: &String| {
+                let list = required.as_array();
+                list.is_some_and(|list| list.iter().any(|one| one == name.as_str()))
+            };
+            if let Some(Value::Object(fields)) = members.get_mut("properties") {
+                let optional = fields.iter_mut().filter(|(name, _)| !is_required(name));
+                optional.for_each(|(_, field)| never_null(field));
+            }
+            members.values_mut().for_each(close);
+        }
+        _ => {}
+    }
+}
+
+fn never_null(field: &mut Value) {
+    let Value::Object(members) = field else {
+        return;
+    };
+    if members.get("default") == Some(&Value::Null) {
+        members.remove("default");
+    }
+    if let Some(Value::Array(kinds)) = members.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_slice() {
+            let only = only.clone();
+            members.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(list)) = members.get_mut("enum") {
+        list.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            members.remove("anyOf");
+            members.extend(only);
+        }
+    }
+}

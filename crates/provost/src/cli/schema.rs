@@ -1,0 +1,26 @@
+//! `provost schema`: the formats that are our own, as JSON Schema.
+
+use clap::Args;
+use provost_core::code::Code;
+use provost_core::schema;
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+
+#[derive(Args)]
+pub(super) struct Schema {
+    /// The schema to print; without it, all are listed.
+    name: Option<String>,
+}
+
+pub(super) fn run(schema: &Schema) -> Outcome {
+    let Some(name) = &schema.name else {
+        let names: Vec<&str> = schema::FORMATS.iter().map(|format| format.name).collect();
+        return Ok(Answer::data(json!({ "schemas": names }), names.join("\n")));
+    };
+    let Some(format) = schema::find(name) else {
+        let reason = format!("there is no schema `{name}`");
+        return Err(Failure::new(Code::NotFound, reason).hint("`provost schema` lists them"));
+    };
+    Ok(Answer::data(format.schema(), format.text()))
+}
