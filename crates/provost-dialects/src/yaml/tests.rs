@@ -176,6 +176,13 @@ proptest! {
         prop_assert_eq!(parse(text.as_bytes()).unwrap(), value);
     }
 
+    /// What is written is read as the same value.
+    #[test]
+    fn what_is_written_reads_the_same(value in any_json(), odd in any::<String>()) {
+        let value = json!({ "value": value, "odd": odd, odd.clone(): [odd, {}, []] });
+        prop_assert_eq!(parse(render(&value).as_bytes()).unwrap(), value);
+    }
+
     /// Any text has an answer.
     #[test]
     fn any_text_has_an_answer(text in "[-a-c0-9:{}\\[\\]&*!?|>'\"%#@` \t\r\n,.~<\u{feff}\u{85}]{0,60}") {

@@ -8,6 +8,8 @@ mod course;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod packets;
+#[cfg(test)]
 #[expect(dead_code, reason = "the lies are told in the tests of the core")]
 #[path = "../../../provost-core/tests/bundle/sample.rs"]
 mod sample;

@@ -1,0 +1,89 @@
+//! Control packets with bad files in the place of good ones.
+
+use std::fs;
+use std::path::Path;
+
+use provost_core::code::Code;
+
+use crate::files;
+use crate::stage::Stage;
+
+const GOOD: &str = "hardened_ok_full/artifacts/subagent_control/phase_07";
+const PLACE: &str = "repo/artifacts/subagent_control/phase_07";
+
+fn packet(stage: &Stage) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/packets");
+    fs::create_dir_all(stage.at(PLACE)).unwrap();
+    for entry in fs::read_dir(corpus.join(GOOD)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), stage.at(PLACE).join(entry.file_name())).unwrap();
+    }
+}
+
+fn check(stage: &Stage, what: &str) -> (i32, Code) {
+    let argv = ["--json", "check", "packet", "--phase-id", "phase_07"];
+    stage.call(&argv).run(what).verdict(what)
+}
+
+/// YAML that is made to hurt.
+fn bombs(place: &Path) -> Vec<(&'static str, std::path::PathBuf)> {
+    let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..20 {
+        let list = vec![format!("*a{}", level - 1); 9].join(", ");
+        laughs += &format!("a{level}: &a{level} [{list}]\n");
+    }
+    let texts = [
+        ("laughs", laughs),
+        (
+            "heavy",
+            format!("- &a {}\n{}", "x".repeat(8_000_000), "- *a\n".repeat(1000)),
+        ),
+        ("anchors", "&a [".repeat(4_000_000)),
+        ("dashes", "- ".repeat(8_000_000)),
+        ("questions", "? ".repeat(8_000_000)),
+        ("keys", "a: ".repeat(5_000_000)),
+        ("block", format!("a: |\n{}", " x\n".repeat(5_000_000))),
+        ("repeated", "schema_version: x\n".repeat(2)),
+        ("tagged", "!!python/object:os.system [x]\n".to_owned()),
+        ("comments", "#\n".repeat(8_000_000)),
+        ("documents", "---\n".repeat(4_000_000)),
+        ("tabs", "\t".repeat(16_000_000)),
+    ];
+    let put = |(name, text): (&'static str, String)| {
+        let path = place.join(name);
+        fs::write(&path, text).unwrap();
+        (name, path)
+    };
+    texts.map(put).to_vec()
+}
+
+#[test]
+fn no_bad_file_in_a_packet_gives_more_than_a_verdict() {
+    let stage = Stage::new();
+    packet(&stage);
+    let place = stage.at("bad");
+    fs::create_dir(&place).unwrap();
+    let mut bad = files::wrong(&place);
+    bad.extend(files::unreadable(&place));
+    let bombs = bombs(&place);
+    let names = [
+        ("task_card.yaml", true),
+        ("workspace_before.json", false),
+        ("acceptance_run_log.jsonl", false),
+    ];
+    for (name, yaml) in names {
+        let target = stage.at(PLACE).join(name);
+        let good = fs::read(&target).unwrap();
+        fs::remove_file(&target).unwrap();
+        let more = if yaml { bombs.as_slice() } else { &[] };
+        for (kind, path) in bad.iter().chain(more) {
+            // Moved there and back: a fifo cannot be copied.
+            fs::rename(path, &target).unwrap();
+            let what = format!("{kind} as {name}");
+            let (exit, code) = check(&stage, &what);
+            assert_eq!((exit, code), (1, Code::PacketRefused), "{what}");
+            fs::rename(&target, path).unwrap();
+        }
+        fs::write(&target, good).unwrap();
+    }
+}
