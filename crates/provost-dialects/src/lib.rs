@@ -2,3 +2,8 @@
 //!
 //! Control packets, operator contracts, child packages and change-control payloads are parsed
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
+
+pub mod document;
+pub mod front_matter;
+pub mod toml;
+pub mod yaml;

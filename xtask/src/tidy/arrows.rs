@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
         package: "provost-dialects",
         ours: &["provost-core"],
         others: Some(&[
+            "granit-parser",
             "serde",
             "serde-saphyr",
             "serde_json",

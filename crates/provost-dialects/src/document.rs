@@ -1,0 +1,77 @@
+//! Reads a document that may be written as JSON, YAML or TOML.
+//!
+//! All three become the same kind of value, so that contracts and task cards have one reader
+//! whatever people wrote them in.
+
+use provost_core::json::{self, JsonError};
+use serde_json::Value;
+
+use crate::toml::{self, TomlError};
+use crate::yaml::{self, YamlError};
+
+/// What a document is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `.json`
+    Json,
+    /// `.yaml`, `.yml`
+    Yaml,
+    /// `.toml`
+    Toml,
+}
+
+impl Format {
+    /// The format that the end of a file name tells, in either case; `None` for all others.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (_, ending) = name.rsplit_once('.')?;
+        match ending.to_ascii_lowercase().as_str() {
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// Why a document was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// By the reader of JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// By the reader of YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
+    /// By the reader of TOML.
+    #[error(transparent)]
+    Toml(#[from] TomlError),
+}
+
+/// Reads one document.
+pub fn parse(format: Format, bytes: &[u8]) -> Result<Value, DocumentError> {
+    Ok(match format {
+        Format::Json => json::parse(bytes)?,
+        Format::Yaml => yaml::parse(bytes)?,
+        Format::Toml => toml::parse(bytes)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_spellings_of_a_document_are_one_value() {
+        let texts = [
+            ("a.json", r#"{"scope": {"allow": ["src"]}, "minutes": 5}"#),
+            ("a.YAML", "scope:\n  allow: [src]\nminutes: 5\n"),
+            ("dir.json/a.yml", "{scope: {allow: [src]}, minutes: 5}"),
+            ("a.toml", "minutes = 5\n[scope]\nallow = ['src']\n"),
+        ];
+        let values = texts
+            .map(|(name, text)| parse(Format::of_name(name).unwrap(), text.as_bytes()).unwrap());
+        assert!(values.iter().all(|value| *value == values[0]));
+        assert_eq!(Format::of_name("contract"), None);
+        assert_eq!(Format::of_name("contract.txt"), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! Splits Markdown from the YAML in front of it.
+//!
+//! Front matter begins with a line `---` that is the very first of the file and ends with the
+//! next line that is `---` or `...`. Blanks after the dashes are forgiven, and so are a byte
+//! order mark and CRLF. What begins and does not end is refused: a reader that took it for plain
+//! Markdown would not see the fields at all.
+
+use serde_json::Value;
+
+use crate::yaml::{self, YamlError};
+
+/// Markdown, and what stood in front of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<'a> {
+    /// The front matter; `null` when it is empty.
+    pub front: Value,
+    /// Everything after it.
+    pub body: &'a str,
+}
+
+/// Why a text has no readable front matter.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontMatterError {
+    /// Not UTF-8.
+    #[error("the document is not UTF-8 (byte {0})")]
+    NotText(usize),
+    /// The first line is something else.
+    #[error("line 1, column 1: no front matter, the first line is not `---`")]
+    Absent,
+    /// No second `---`.
+    #[error("line 1, column 1: the front matter does not end with a line `---`")]
+    Open,
+    /// What stands between is not good YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
+}
+
+/// Splits `bytes`; lines and columns in errors count from the first line of the whole file.
+pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
+    // The limit comes first, so that no more than that is looked through.
+    if bytes.len() > provost_core::json::LARGEST {
+        return Err(YamlError::TooLarge(bytes.len()).into());
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| FrontMatterError::NotText(error.valid_up_to()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if first.trim_end() != "---" {
+        return Err(FrontMatterError::Absent);
+    }
+    let mut end = first.len();
+    for line in lines {
+        if matches!(line.trim_end(), "---" | "...") {
+            // The first line goes along: `---` is YAML too, and the line numbers stay true.
+            let front = yaml::parse(&text.as_bytes()[..end])?;
+            let body = &text[end + line.len()..];
+            return Ok(Page { front, body });
+        }
+        end += line.len();
+    }
+    Err(FrontMatterError::Open)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn front_matter_is_what_stands_between_the_first_two_lines_of_dashes() {
+        let cases = [
+            ("---\na: 1\n---\nbody\n", json!({"a": 1}), "body\n"),
+            ("---\r\na: 1\r\n---\r\nbody", json!({"a": 1}), "body"),
+            ("\u{feff}--- \na: 1\n...\nbody", json!({"a": 1}), "body"),
+            ("---\n---\n", json!(null), ""),
+            ("---\na: 1\n---", json!({"a": 1}), ""),
+            (
+                "---\na: 1\n---\n---\nb: 2\n---\n",
+                json!({"a": 1}),
+                "---\nb: 2\n---\n",
+            ),
+            ("---\na: |\n  ---\n---\nx", json!({"a": "---\n"}), "x"),
+        ];
+        for (text, front, body) in cases {
+            let page = parse(text.as_bytes()).unwrap();
+            assert_eq!(page, Page { front, body }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_whole_is_refused() {
+        let cases = [
+            (
+                "",
+                "line 1, column 1: no front matter, the first line is not `---`",
+            ),
+            (
+                "\n---\na: 1\n---\n",
+                "line 1, column 1: no front matter, the first line is not `---`",
+            ),
+            (
+                "# a\n",
+                "line 1, column 1: no front matter, the first line is not `---`",
+            ),
+            (
+                "---\na: 1\n",
+                "line 1, column 1: the front matter does not end with a line `---`",
+            ),
+            (
+                "---\na: 1\na: 2\n---\n",
+                "line 3, column 1: the key `a` is there twice",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(
+                parse(text.as_bytes()).unwrap_err().to_string(),
+                want,
+                "{text:?}"
+            );
+        }
+        assert!(matches!(
+            parse(b"---\n\xff"),
+            Err(FrontMatterError::NotText(4))
+        ));
+    }
+}
