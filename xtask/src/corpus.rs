@@ -4,6 +4,7 @@
 //! cannot be run does not hold; so does a folder without cases.
 
 mod commandgate;
+mod contracts;
 mod diffgate;
 
 use std::fmt;
@@ -35,7 +36,7 @@ impl fmt::Display for CorpusError {
             Self::UnknownKind(kind) => {
                 write!(
                     formatter,
-                    "no runner for `{kind}`; there are commandgate, diffgate"
+                    "no runner for `{kind}`; there are commandgate, contracts, diffgate"
                 )
             }
             Self::Unreadable(path, why) => write!(formatter, "{}: {why}", path.display()),
@@ -77,6 +78,7 @@ impl fmt::Display for Report {
 pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
     let results = match kind {
         "commandgate" => commandgate::run(directory, program)?,
+        "contracts" => contracts::run(directory, program)?,
         "diffgate" => diffgate::run(directory, program)?,
         other => return Err(CorpusError::UnknownKind(other.to_owned())),
     };

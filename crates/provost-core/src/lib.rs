@@ -8,6 +8,7 @@
 //! - State is a fold over records; see [`run`].
 //! - No files, clock, environment, threads or randomness in this crate.
 
+pub mod board;
 pub mod bundle;
 pub mod change;
 pub mod code;
@@ -26,5 +27,7 @@ pub mod record;
 pub mod registry;
 pub mod run;
 pub mod scope;
+pub mod secret;
+pub mod time;
 pub mod tree;
 pub mod verdict;

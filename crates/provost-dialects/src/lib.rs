@@ -5,5 +5,6 @@
 
 pub mod document;
 pub mod front_matter;
+pub mod operator;
 pub mod toml;
 pub mod yaml;

@@ -104,7 +104,10 @@ fn findings(verdict: &Verdict) -> Vec<String> {
             .unwrap_or_default()
             .to_owned()
     };
-    let line = |row: &Value| format!("{}: {}", text(row, "path"), text(row, "problem"));
+    let line = |row: &Value| match text(row, "path").as_str() {
+        "" => text(row, "problem"),
+        path => format!("{path}: {}", text(row, "problem")),
+    };
     rows.and_then(Value::as_array)
         .map(|rows| rows.iter().map(line).collect())
         .unwrap_or_default()

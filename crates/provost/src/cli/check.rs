@@ -2,6 +2,7 @@
 
 mod command;
 mod diff;
+mod operator;
 mod scope;
 
 use clap::Subcommand;
@@ -21,6 +22,8 @@ pub(super) enum Check {
     Diff(diff::CheckDiff),
     /// Whether a command may be an acceptance command.
     Command(command::CheckCommand),
+    #[command(flatten)]
+    Operator(operator::Operator),
 }
 
 pub(super) fn run(check: Check) -> Outcome {
@@ -28,6 +31,7 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
+        Check::Operator(check) => operator::run(&check),
     }
 }
 
