@@ -5,6 +5,7 @@
 
 mod child_packages;
 mod commandgate;
+mod contracts;
 mod diffgate;
 mod packets;
 
@@ -37,7 +38,8 @@ impl fmt::Display for CorpusError {
             Self::UnknownKind(kind) => {
                 write!(
                     formatter,
-                    "no runner for `{kind}`; there are child-packages, commandgate, diffgate, packets"
+                    "no runner for `{kind}`; there are {}",
+                    KINDS.join(", ")
                 )
             }
             Self::Unreadable(path, why) => write!(formatter, "{}: {why}", path.display()),
@@ -75,11 +77,21 @@ impl fmt::Display for Report {
     }
 }
 
+/// The kinds there are.
+const KINDS: [&str; 5] = [
+    "child-packages",
+    "commandgate",
+    "contracts",
+    "diffgate",
+    "packets",
+];
+
 /// Runs the cases of `kind` in `directory` against `program`.
 pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
     let results = match kind {
         "child-packages" => child_packages::run(directory, program)?,
         "commandgate" => commandgate::run(directory, program)?,
+        "contracts" => contracts::run(directory, program)?,
         "diffgate" => diffgate::run(directory, program)?,
         "packets" => packets::run(directory, program)?,
         other => return Err(CorpusError::UnknownKind(other.to_owned())),

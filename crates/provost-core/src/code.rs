@@ -224,11 +224,57 @@ catalogue! {
     /// No child is left that could be started.
     ChildrenExhausted = "CHILDREN_EXHAUSTED" => No,
 
+    // The task board.
+    /// A payload does not have the shape or the types that its contract asks for.
+    SchemaInvalid = "SCHEMA_INVALID" => No,
+    /// Something that a contract asks for is absent or empty.
+    MissingRequiredInput = "MISSING_REQUIRED_INPUT" => No,
+    /// A payload has a schema version that we do not know.
+    UnknownSchemaVersion = "UNKNOWN_SCHEMA_VERSION" => No,
+    /// Two tasks want one place.
+    LockConflict = "LOCK_CONFLICT" => No,
+    /// A task changed something outside its lock scope.
+    ScopeViolation = "SCOPE_VIOLATION" => No,
+    /// A task does not go from its state to that one.
+    InvalidTransition = "INVALID_TRANSITION" => No,
+    /// A task before this one is not done.
+    DependencyNotMet = "DEPENDENCY_NOT_MET" => No,
+    /// Somebody else changed the board first.
+    ConcurrencyConflict = "CONCURRENCY_CONFLICT" => No,
+    /// The owner of a task gave no sign of life in time.
+    TaskTimeout = "TASK_TIMEOUT" => No,
+    /// The rows, locks and events of a board do not fit together.
+    LedgerInconsistent = "LEDGER_INCONSISTENT" => No,
+    /// Somebody did what their role does not allow.
+    NonCompliant = "NON_COMPLIANT" => No,
+    /// A check that must decide cannot be run.
+    MissingValidator = "MISSING_VALIDATOR" => No,
+    /// Free text holds a secret, or words that must not be passed on.
+    UntrustedContextBlock = "UNTRUSTED_CONTEXT_BLOCK" => No,
+
     /// A bug of ours.
     Bug = "BUG" => Bug,
 }
 
 impl Code {
+    /// The codes that rows, blockers and logs of a task board may name.
+    pub const OF_BOARD: [Self; 14] = [
+        Self::SchemaInvalid,
+        Self::MissingRequiredInput,
+        Self::UnknownSchemaVersion,
+        Self::LockConflict,
+        Self::ScopeViolation,
+        Self::InvalidTransition,
+        Self::DependencyNotMet,
+        Self::ConcurrencyConflict,
+        Self::TaskTimeout,
+        Self::AcceptanceFailed,
+        Self::LedgerInconsistent,
+        Self::NonCompliant,
+        Self::MissingValidator,
+        Self::UntrustedContextBlock,
+    ];
+
     /// Finds a code by its name, in any case.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL

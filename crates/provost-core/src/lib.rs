@@ -9,6 +9,7 @@
 //! - No files, clock, environment, threads or randomness in this crate.
 
 pub mod alias;
+pub mod board;
 pub mod bundle;
 pub mod change;
 pub mod code;
@@ -29,6 +30,8 @@ pub mod registry;
 pub mod run;
 pub mod schema;
 pub mod scope;
+pub mod secret;
+pub mod time;
 pub mod tree;
 pub mod verdict;
 pub mod wording;

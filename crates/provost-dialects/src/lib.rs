@@ -6,6 +6,7 @@
 pub mod child_package;
 pub mod document;
 pub mod front_matter;
+pub mod operator;
 pub mod packet;
 pub mod toml;
 pub mod yaml;

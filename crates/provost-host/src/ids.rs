@@ -1,8 +1,7 @@
 //! Makes names that nobody has used before.
 
 use provost_core::object::hex;
-
-use crate::clock;
+use provost_core::time;
 
 /// The kernel has no random bytes for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -12,15 +11,15 @@ pub struct NoRandomness(#[source] getrandom::Error);
 /// A new name for a run that begins at `now` (milliseconds since 1970), like
 /// `run_20260131_235959_999_0123456789ab`: sorted by time for people, told apart by chance.
 pub fn run_id(now: i64) -> Result<String, NoRandomness> {
-    let time = clock::civil(now);
+    let civil = time::civil(now);
     Ok(format!(
         "run_{:04}{:02}{:02}_{:02}{:02}{:02}_{:03}_{}",
-        time.year,
-        time.month,
-        time.day,
-        time.hour,
-        time.minute,
-        time.second,
+        civil.year,
+        civil.month,
+        civil.day,
+        civil.hour,
+        civil.minute,
+        civil.second,
         now.rem_euclid(1000),
         hex(&random::<6>()?)
     ))

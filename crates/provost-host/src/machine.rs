@@ -23,11 +23,11 @@ use provost_core::run::State;
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Published, ResultFile, Salvage, Side, TestRun,
 };
+use provost_core::time;
 use provost_engine::ports::{Host, PortError, Watch};
 
 use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
-use crate::clock;
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, PrivateGit};
 pub use profile::user_toolchain;
@@ -95,7 +95,7 @@ impl Machine {
         let person = Person {
             name: "Provost".to_owned(),
             mail: "provost@localhost".to_owned(),
-            time: clock::parse(&state.began).map_or(0, |millis| millis / 1000),
+            time: time::parse(&state.began).map_or(0, |millis| millis / 1000),
         };
         let parents = [parent.clone()];
         self.repo

@@ -106,7 +106,10 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
             .unwrap_or_default()
             .to_owned()
     };
-    let line = |row: &Value| format!("{}: {}", text(row, "path"), text(row, "problem"));
+    let line = |row: &Value| match text(row, "path").as_str() {
+        "" => text(row, "problem"),
+        path => format!("{path}: {}", text(row, "problem")),
+    };
     let rows = rows
         .and_then(Value::as_array)
         .map_or(&[][..], Vec::as_slice);

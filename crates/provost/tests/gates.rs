@@ -17,6 +17,12 @@ fn the_command_gate_holds_its_corpus() {
 }
 
 #[test]
+fn the_operator_contracts_hold_their_corpus() {
+    let report = run("contracts", "corpus/contracts").unwrap();
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
 fn the_diff_gate_holds_its_corpus() {
     let report = run("diffgate", "corpus/diffgate").unwrap();
     assert!(report.holds(), "{report}");

@@ -3,6 +3,7 @@
 mod command;
 mod contract;
 mod diff;
+mod operator;
 mod packet;
 mod scope;
 
@@ -24,8 +25,10 @@ pub(super) enum Check {
     Diff(diff::CheckDiff),
     /// Say whether a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
-    /// Whether a control packet holds, and whether its phase is accepted.
+    /// Say whether a control packet holds, and whether its phase is accepted.
     Packet(packet::CheckPacket),
+    #[command(flatten)]
+    Operator(operator::Operator),
 }
 
 pub(super) fn run(check: Check) -> Outcome {
@@ -35,6 +38,7 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
         Check::Packet(check) => packet::run(&check),
+        Check::Operator(check) => operator::run(&check),
     }
 }
 

@@ -1,0 +1,188 @@
+//! Decides whether a task may count as done.
+
+use crate::code::Code;
+
+use super::resource::{Cover, Resource};
+
+/// What was said about one criterion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Which criterion, in its own words.
+    pub criterion: String,
+    /// Whether it holds.
+    pub mark: Mark,
+    /// What shows it.
+    pub evidence: String,
+}
+
+/// Whether a criterion holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// It does.
+    Pass,
+    /// It does not.
+    Fail,
+}
+
+/// What is missing before a task is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Shortfall {
+    /// Nothing was checked at all.
+    #[error("no criterion was checked")]
+    Nothing,
+    /// This criterion, a position in the required ones, was not checked.
+    #[error("the criterion was not checked")]
+    Unchecked(usize),
+    /// This check, a position in the reported ones, failed.
+    #[error("the criterion failed")]
+    Failed(usize),
+    /// This check, a position in the reported ones, has nothing to show.
+    #[error("the criterion has no evidence")]
+    Unproven(usize),
+}
+
+impl Shortfall {
+    /// The rule behind it.
+    pub fn code(self) -> Code {
+        match self {
+            Self::Nothing | Self::Unchecked(_) | Self::Failed(_) | Self::Unproven(_) => {
+                Code::AcceptanceFailed
+            }
+        }
+    }
+}
+
+/// What keeps a task with these checks from being done; nothing when it is.
+///
+/// Criteria are matched by their exact words. What was not checked does not hold.
+pub fn shortfalls(required: &[&str], checks: &[Check]) -> Vec<Shortfall> {
+    if checks.is_empty() {
+        return vec![Shortfall::Nothing];
+    }
+    let mut reported: Vec<&str> = checks.iter().map(|check| &*check.criterion).collect();
+    reported.sort_unstable();
+    let mut list = Vec::new();
+    for (at, criterion) in required.iter().enumerate() {
+        if reported.binary_search(criterion).is_err() {
+            list.push(Shortfall::Unchecked(at));
+        }
+    }
+    for (at, check) in checks.iter().enumerate() {
+        match check.mark {
+            Mark::Pass => {}
+            Mark::Fail => list.push(Shortfall::Failed(at)),
+        }
+        if check.evidence.trim().is_empty() {
+            list.push(Shortfall::Unproven(at));
+        }
+    }
+    list
+}
+
+/// How a change leaves what its task may touch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trespass {
+    /// Nothing in the lock scope contains it.
+    #[error("`{0}` is outside the lock scope")]
+    Outside(Resource),
+    /// It is, contains or lies in a forbidden place.
+    #[error("`{changed}` touches `{forbidden}`, which is forbidden")]
+    Forbidden {
+        /// What changed.
+        changed: Resource,
+        /// What is forbidden.
+        forbidden: Resource,
+    },
+}
+
+impl Trespass {
+    /// The rule behind it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Outside(_) | Self::Forbidden { .. } => Code::ScopeViolation,
+        }
+    }
+}
+
+/// Which of `changed` leave the lock scope or touch what is forbidden, with their positions.
+pub fn trespasses(
+    changed: &[Resource],
+    lock_scope: &[Resource],
+    forbidden: &[Resource],
+) -> Vec<(usize, Trespass)> {
+    let (scope, forbidden) = (Cover::of(lock_scope), Cover::of(forbidden));
+    let judge = |(at, changed): (usize, &Resource)| {
+        if scope.holder_of(changed).is_none() {
+            return Some((at, Trespass::Outside(changed.clone())));
+        }
+        let touched = forbidden.touched_by(changed)?;
+        let trespass = Trespass::Forbidden {
+            changed: changed.clone(),
+            forbidden: touched.clone(),
+        };
+        Some((at, trespass))
+    };
+    changed.iter().enumerate().filter_map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(criterion: &str, mark: Mark, evidence: &str) -> Check {
+        Check {
+            criterion: criterion.to_owned(),
+            mark,
+            evidence: evidence.to_owned(),
+        }
+    }
+
+    #[test]
+    fn done_is_everything_required_passed_and_proven() {
+        use Shortfall::{Failed, Nothing, Unchecked, Unproven};
+        let good = || check("a", Mark::Pass, "seen");
+        let cases: [(&str, &[&str], Vec<Check>, &[Shortfall]); 7] = [
+            ("good", &["a"], vec![good()], &[]),
+            ("more than asked", &[], vec![good()], &[]),
+            ("nothing", &[], vec![], &[Nothing]),
+            ("not reported", &["a", "b"], vec![good()], &[Unchecked(1)]),
+            ("other words", &["A"], vec![good()], &[Unchecked(0)]),
+            (
+                "failed",
+                &["a"],
+                vec![check("a", Mark::Fail, "log")],
+                &[Failed(0)],
+            ),
+            (
+                "unproven",
+                &["a"],
+                vec![good(), check("b", Mark::Pass, " ")],
+                &[Unproven(1)],
+            ),
+        ];
+        for (name, required, checks, want) in cases {
+            assert_eq!(shortfalls(required, &checks), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_change_stays_inside_its_scope() {
+        let place = |text: &&str| Resource::parse(text).unwrap();
+        let places = |list: &[&str]| list.iter().map(place).collect::<Vec<_>>();
+        let (scope, forbidden) = (places(&["a", "b/c"]), places(&["a/no"]));
+        let cases = [
+            ("a", false),
+            ("a/x", true),
+            ("a/no", false),
+            ("a/no/x", false),
+            ("b/c", true),
+            ("b", false),
+            ("a2", false),
+            ("a/x/../../b/d", false),
+        ];
+        for (changed, want) in cases {
+            let found = trespasses(&places(&[changed]), &scope, &forbidden);
+            assert_eq!(found.is_empty(), want, "{changed}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Applies changes to the rows of a board.
+//!
+//! # Invariants
+//!
+//! - Deltas are applied in their order; a batch changes the board as a whole or not at all.
+//! - A delta counts once: its id is remembered, and what comes again under it changes nothing.
+//! - A row begins as `todo`, and every delta is a step that the table of states has.
+//! - Each batch that changed something makes the version one larger. A batch built on another
+//!   version is refused, unless all of it had been applied before.
+
+use std::collections::BTreeMap;
+
+use crate::code::Code;
+
+use super::row::{Pulse, Row, Status, TaskId};
+
+/// One change of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// Names this change; the same id is the same change.
+    pub delta_id: String,
+    /// Which task.
+    pub task_id: TaskId,
+    /// Where it stands then.
+    pub status: Status,
+    /// Who has it then.
+    pub owner: String,
+    /// Why.
+    pub reason: String,
+    /// Whether the row is meant to be new.
+    pub create: Create,
+    /// What the watchdog learns.
+    pub pulse: Pulse,
+}
+
+/// Whether a delta means to make its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// It says so.
+    Yes,
+    /// It says no.
+    No,
+    /// It does not say; then `todo` on an unknown task makes the row.
+    Unsaid,
+}
+
+/// What to do about an id that comes again with another content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// The first one counts, the other is passed over.
+    Ignore,
+    /// Two writers chose one id: refuse.
+    Refuse,
+}
+
+/// Why a batch is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeltaError {
+    /// Two rows are about one task.
+    #[error("{0} has two rows")]
+    TwoRows(TaskId),
+    /// The batch was built on another version of the board.
+    #[error("the batch was built on version {base}, but the board has version {current}")]
+    Stale {
+        /// What it was built on.
+        base: u64,
+        /// What is there.
+        current: u64,
+    },
+    /// One delta of it cannot be applied.
+    #[error("delta `{delta_id}`: {fault}")]
+    Refused {
+        /// Its position.
+        at: usize,
+        /// Its id.
+        delta_id: String,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+}
+
+/// What is wrong with a delta.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// No row, and no word that one shall be made.
+    #[error("{0} is not on the board, and the delta does not create it")]
+    UnknownTask(TaskId),
+    /// The row it wants to make is there.
+    #[error("{0} is on the board already")]
+    Exists(TaskId),
+    /// There is no such step.
+    #[error("a task that is {from} does not become {to}")]
+    NoStep {
+        /// Where the task stands.
+        from: Status,
+        /// Where it shall not go.
+        to: Status,
+    },
+    /// An ended task keeps its owner.
+    #[error("a task that is {0} keeps its owner")]
+    OwnerKept(Status),
+    /// Nobody would work on it.
+    #[error("a task in progress needs an owner")]
+    NoOwner,
+    /// The id stands for another change.
+    #[error("the id was used for another change")]
+    Reused,
+}
+
+impl DeltaError {
+    /// The rule behind it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::TwoRows(_) => Code::LedgerInconsistent,
+            Self::Stale { .. } => Code::ConcurrencyConflict,
+            Self::Refused { fault, .. } => match fault {
+                Fault::UnknownTask(_) | Fault::NoOwner => Code::LedgerInconsistent,
+                Fault::Exists(_) | Fault::Reused => Code::ConcurrencyConflict,
+                Fault::NoStep { .. } | Fault::OwnerKept(_) => Code::InvalidTransition,
+            },
+        }
+    }
+}
+
+/// The rows of a board and what was done to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ledger {
+    version: u64,
+    rows: Vec<Row>,
+    index: BTreeMap<TaskId, usize>,
+    /// Every id that was applied, with its change where that is known.
+    applied: BTreeMap<String, Option<Delta>>,
+}
+
+impl Ledger {
+    /// A board with these rows, on which the deltas with the ids `applied` were applied.
+    pub fn new(
+        version: u64,
+        rows: Vec<Row>,
+        applied: impl IntoIterator<Item = String>,
+    ) -> Result<Self, DeltaError> {
+        let mut index = BTreeMap::new();
+        for (at, row) in rows.iter().enumerate() {
+            if index.insert(row.task_id.clone(), at).is_some() {
+                return Err(DeltaError::TwoRows(row.task_id.clone()));
+            }
+        }
+        let applied = applied.into_iter().map(|id| (id, None)).collect();
+        Ok(Self {
+            version,
+            rows,
+            index,
+            applied,
+        })
+    }
+
+    /// The rows, oldest first.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// How many batches have changed the board.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The board after `batch`.
+    pub fn apply(&self, batch: &[Delta], reuse: Reuse) -> Result<Self, DeltaError> {
+        let mut next = self.clone();
+        let mut changed = false;
+        for (at, delta) in batch.iter().enumerate() {
+            let step = next.step(delta, reuse).map_err(|fault| {
+                let delta_id = delta.delta_id.clone();
+                DeltaError::Refused {
+                    at,
+                    delta_id,
+                    fault,
+                }
+            })?;
+            changed |= step == Taken::Applied;
+        }
+        next.version = next.version.saturating_add(u64::from(changed));
+        Ok(next)
+    }
+
+    /// The board after `batch`, which was built on the version `base`.
+    pub fn apply_on(&self, base: u64, batch: &[Delta], reuse: Reuse) -> Result<Self, DeltaError> {
+        let all_known = batch
+            .iter()
+            .all(|delta| self.applied.contains_key(&delta.delta_id));
+        let is_replay = all_known && !batch.is_empty();
+        if base != self.version && !is_replay {
+            return Err(DeltaError::Stale {
+                base,
+                current: self.version,
+            });
+        }
+        self.apply(batch, reuse)
+    }
+
+    fn step(&mut self, delta: &Delta, reuse: Reuse) -> Result<Taken, Fault> {
+        if let Some(earlier) = self.applied.get(&delta.delta_id) {
+            let differs = earlier.as_ref().is_some_and(|earlier| earlier != delta);
+            return match reuse {
+                Reuse::Refuse if differs => Err(Fault::Reused),
+                Reuse::Refuse | Reuse::Ignore => Ok(Taken::Known),
+            };
+        }
+        let at = match (self.index.get(&delta.task_id), delta.create) {
+            (Some(_), Create::Yes) => return Err(Fault::Exists(delta.task_id.clone())),
+            (Some(at), Create::No | Create::Unsaid) => {
+                check_step(&self.rows[*at], delta)?;
+                *at
+            }
+            (None, Create::Yes) => self.create(delta)?,
+            (None, Create::Unsaid) if delta.status == Status::Todo => self.create(delta)?,
+            (None, Create::No | Create::Unsaid) => {
+                return Err(Fault::UnknownTask(delta.task_id.clone()));
+            }
+        };
+        let row = &mut self.rows[at];
+        row.status = delta.status;
+        row.owner.clone_from(&delta.owner);
+        row.pulse.update(&delta.pulse);
+        let id = delta.delta_id.clone();
+        self.applied.insert(id, Some(delta.clone()));
+        Ok(Taken::Applied)
+    }
+
+    /// Makes a row, which begins as `todo` and may take one step at once.
+    fn create(&mut self, delta: &Delta) -> Result<usize, Fault> {
+        let row = Row {
+            task_id: delta.task_id.clone(),
+            status: Status::Todo,
+            owner: String::new(),
+            dependencies: Vec::new(),
+            pulse: Pulse::default(),
+        };
+        if delta.status != Status::Todo {
+            check_step(&row, delta)?;
+        }
+        self.index.insert(delta.task_id.clone(), self.rows.len());
+        self.rows.push(row);
+        Ok(self.rows.len() - 1)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Applied,
+    Known,
+}
+
+/// Whether `delta` is a step that `row` may take.
+fn check_step(row: &Row, delta: &Delta) -> Result<(), Fault> {
+    let (from, to) = (row.status, delta.status);
+    // A heartbeat leaves a task where it is, with whom it is.
+    let is_heartbeat = from == to && row.owner == delta.owner && !delta.pulse.is_silent();
+    if !from.may_become(to) && !is_heartbeat {
+        return Err(Fault::NoStep { from, to });
+    }
+    if from.is_terminal() && row.owner != delta.owner {
+        return Err(Fault::OwnerKept(from));
+    }
+    if to == Status::InProgress && delta.owner.trim().is_empty() {
+        return Err(Fault::NoOwner);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

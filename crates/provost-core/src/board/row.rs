@@ -1,0 +1,263 @@
+//! One task on the board: its name, its state, and who has it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The name of a task: `T-` and digits, or 36 hexadecimal digits and dashes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// The task that `text` names.
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbered = text
+            .strip_prefix("T-")
+            .is_some_and(|number| !number.is_empty() && is_all(number, |b| b.is_ascii_digit()));
+        (numbered || is_loose_uuid(text)).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Whether `text` is 36 hexadecimal digits and dashes, in any order.
+pub fn is_loose_uuid(text: &str) -> bool {
+    text.len() == 36 && is_all(text, |byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Whether `text` is a random UUID: version 4, with its dashes in their places.
+pub fn is_random_uuid(text: &str) -> bool {
+    let dash_at = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    is_loose_uuid(text)
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            14 => byte == b'4',
+            19 => matches!(byte, b'8' | b'9' | b'a' | b'b' | b'A' | b'B'),
+            _ => dash_at(at) == (byte == b'-'),
+        })
+}
+
+fn is_all(text: &str, is_good: impl Fn(u8) -> bool) -> bool {
+    text.bytes().all(is_good)
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nobody has begun.
+    Todo,
+    /// Its owner works on it.
+    InProgress,
+    /// It cannot go on until somebody does something.
+    Blocked,
+    /// It is finished, and that was checked.
+    Done,
+    /// It ended without success.
+    Failed,
+    /// Nobody wants it any more.
+    Canceled,
+}
+
+impl Status {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::Todo,
+        Self::InProgress,
+        Self::Blocked,
+        Self::Done,
+        Self::Failed,
+        Self::Canceled,
+    ];
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Todo => "todo",
+            Self::InProgress => "in_progress",
+            Self::Blocked => "blocked",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    /// The state with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// Whether the task has ended for good.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Done | Self::Failed | Self::Canceled => true,
+            Self::Todo | Self::InProgress | Self::Blocked => false,
+        }
+    }
+
+    /// Whether a task may go from this state to `next`; an ended one may only be told to end the
+    /// same way again.
+    pub fn may_become(self, next: Self) -> bool {
+        use Status::{Blocked, Canceled, Done, Failed, InProgress, Todo};
+        match self {
+            Todo => matches!(next, InProgress | Blocked | Failed | Canceled),
+            InProgress => matches!(next, Done | Blocked | Failed | Canceled),
+            Blocked => matches!(next, Todo | InProgress | Failed | Canceled),
+            Done | Failed | Canceled => next == self,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// How urgent a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// When there is nothing else.
+    Low,
+    /// In its turn.
+    #[default]
+    Normal,
+    /// Before the others.
+    High,
+    /// Now.
+    Critical,
+}
+
+impl Priority {
+    /// Every priority, the least urgent first.
+    pub const ALL: [Self; 4] = [Self::Low, Self::Normal, Self::High, Self::Critical];
+
+    /// The stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// The priority with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// What the watchdog needs to know about a task; what nobody said is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Pulse {
+    /// When its owner last gave a sign of life, as RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat_at: Option<String>,
+    /// Whether the watchdog took it away from its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<bool>,
+    /// How long to wait before the next try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<i64>,
+}
+
+impl Pulse {
+    /// Whether it says anything.
+    pub fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes over what `newer` says.
+    pub fn update(&mut self, newer: &Self) {
+        if newer.last_heartbeat_at.is_some() {
+            self.last_heartbeat_at.clone_from(&newer.last_heartbeat_at);
+        }
+        self.timed_out = newer.timed_out.or(self.timed_out);
+        self.retry_after_ms = newer.retry_after_ms.or(self.retry_after_ms);
+    }
+}
+
+/// One task of a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// Which task.
+    pub task_id: TaskId,
+    /// Where it stands.
+    pub status: Status,
+    /// Who has it; empty when nobody has.
+    pub owner: String,
+    /// The tasks that must be done before it begins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<TaskId>,
+    /// What the watchdog knows.
+    #[serde(flatten)]
+    pub pulse: Pulse,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_are_names() {
+        let uuid = "0f9e8d7c-6b5a-4c3d-9e2f-1a0b9c8d7e6f";
+        for good in [
+            "T-1",
+            "T-0012",
+            uuid,
+            "------------------------------------",
+        ] {
+            assert!(TaskId::parse(good).is_some(), "{good}");
+        }
+        let long = format!("{uuid}\n");
+        for bad in [
+            "", "T-", "T-1\n", "t-1", "T-１", "T-1 ", " T-1", "T1", &long,
+        ] {
+            assert!(TaskId::parse(bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_random_uuid_has_its_version_and_its_dashes() {
+        let cases = [
+            ("0f9e8d7c-6b5a-4c3d-9e2f-1a0b9c8d7e6f", true),
+            ("0F9E8D7C-6B5A-4C3D-BE2F-1A0B9C8D7E6F", true),
+            ("0f9e8d7c-6b5a-1c3d-9e2f-1a0b9c8d7e6f", false),
+            ("0f9e8d7c-6b5a-4c3d-1e2f-1a0b9c8d7e6f", false),
+            ("00000000-0000-0000-0000-000000000000", false),
+            ("------------------------------------", false),
+            ("0f9e8d7c06b5a-4c3d-9e2f-1a0b9c8d7e6f", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(is_random_uuid(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_task_goes_only_where_the_table_says() {
+        // Rows are where it stands, columns where it goes, both in the order of `ALL`.
+        let table = [
+            [false, true, true, false, true, true],
+            [false, false, true, true, true, true],
+            [true, true, false, false, true, true],
+            [false, false, false, true, false, false],
+            [false, false, false, false, true, false],
+            [false, false, false, false, false, true],
+        ];
+        for (from, row) in Status::ALL.into_iter().zip(table) {
+            for (to, want) in Status::ALL.into_iter().zip(row) {
+                assert_eq!(from.may_become(to), want, "{from} → {to}");
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Finds secrets in free text, and takes them out of it.
+//!
+//! What is looked for has a telling shape: private keys, tokens with a known beginning, signed
+//! tokens, authorization headers, passwords in addresses, and values that are assigned to a name
+//! such as `password` or `api_key`. Words that only talk about secrets are left alone, and so are
+//! placeholders, variables and calls. What has no telling shape is not found.
+//!
+//! # Invariants
+//!
+//! - The work grows with the length of the text, not with what is in it.
+//! - Text that [`redact`] has been through holds nothing that [`find`] finds.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+mod assigned;
+mod shape;
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it stands, in bytes: the value, not the name it is assigned to.
+    pub range: Range<usize>,
+    /// What it seems to be.
+    pub kind: Kind,
+}
+
+/// What a secret seems to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A private key in its armour.
+    PrivateKey,
+    /// A token that begins as a service makes them.
+    Token,
+    /// A header that authorizes, or the scheme and token of one.
+    Authorization,
+    /// A password in an address.
+    UrlPassword,
+    /// A value with a telling name.
+    Assigned,
+}
+
+impl Kind {
+    /// The kind in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::PrivateKey => "a private key",
+            Self::Token => "a token",
+            Self::Authorization => "an authorization header",
+            Self::UrlPassword => "a password in an address",
+            Self::Assigned => "a value assigned to a secret's name",
+        }
+    }
+}
+
+/// The secrets in `text`, in their order; none overlaps another.
+pub fn find(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    shape::find(text, &mut found);
+    assigned::find(text, &mut found);
+    found.sort_by_key(|secret| (secret.range.start, secret.kind));
+    let mut apart: Vec<Secret> = Vec::new();
+    for secret in found {
+        match apart.last_mut() {
+            Some(last) if secret.range.start < last.range.end => {
+                last.range.end = last.range.end.max(secret.range.end);
+            }
+            _ => apart.push(secret),
+        }
+    }
+    apart
+}
+
+/// What stands where a secret was.
+const REDACTED: &str = "[redacted]";
+
+/// `text` with every secret replaced by a word that says so.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let secrets = find(text);
+    if secrets.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut from = 0;
+    for secret in secrets {
+        clean.push_str(&text[from..secret.range.start]);
+        clean.push_str(REDACTED);
+        from = secret.range.end;
+    }
+    clean.push_str(&text[from..]);
+    Cow::Owned(clean)
+}
+
+/// Whether `value` stands for a secret without being one.
+fn is_placeholder(value: &str) -> bool {
+    let first = value.chars().next();
+    let opens = first.is_none_or(|letter| "<>[{($%&#@*".contains(letter));
+    let repeats = first.is_some_and(|letter| {
+        "xX*.-_?".contains(letter) && value.chars().all(|other| other == letter)
+    });
+    opens || repeats || value.contains(REDACTED)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Finds secrets that show by themselves what they are.
+
+use super::{Kind, Secret, is_placeholder};
+
+/// How tokens of a service look: what they begin with, and how many letters follow at least.
+struct Family {
+    prefix: &'static str,
+    least: usize,
+    /// Whether words could begin like this, so that a digit must be among the letters.
+    needs_digit: bool,
+}
+
+const fn family(prefix: &'static str, least: usize) -> Family {
+    Family {
+        prefix,
+        least,
+        needs_digit: false,
+    }
+}
+
+const fn wordy(prefix: &'static str, least: usize) -> Family {
+    Family {
+        prefix,
+        least,
+        needs_digit: true,
+    }
+}
+
+const FAMILIES: &[Family] = &[
+    family("ghp_", 16),
+    family("gho_", 16),
+    family("ghu_", 16),
+    family("ghs_", 16),
+    family("ghr_", 16),
+    family("github_pat_", 16),
+    family("glpat-", 16),
+    family("glsa_", 16),
+    family("xoxa-", 10),
+    family("xoxb-", 10),
+    family("xoxe-", 10),
+    family("xoxp-", 10),
+    family("xoxr-", 10),
+    family("xoxs-", 10),
+    family("xapp-", 10),
+    family("sk_live_", 10),
+    family("sk_test_", 10),
+    family("rk_live_", 10),
+    family("whsec_", 16),
+    family("shpat_", 16),
+    family("dop_v1_", 16),
+    family("AIza", 30),
+    family("ya29.", 16),
+    family("AGE-SECRET-KEY-1", 16),
+    wordy("sk-", 16),
+    wordy("npm_", 30),
+    wordy("pypi-", 30),
+    wordy("hf_", 20),
+    wordy("SG.", 40),
+];
+
+pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+    private_keys(text, found);
+    words(text, found);
+    authorizations(text, found);
+    addresses(text, found);
+}
+
+fn private_keys(text: &str, found: &mut Vec<Secret>) {
+    const BEGIN: &str = "-----BEGIN ";
+    const END: &str = "-----END ";
+    let mut from = 0;
+    while let Some(at) = text[from..].find(BEGIN).map(|at| from + at) {
+        let inside = at + BEGIN.len();
+        from = inside;
+        let label = text[inside..].split("-----").next().unwrap_or_default();
+        if label.len() > 64 || !label.contains("PRIVATE KEY") {
+            continue;
+        }
+        // To the end of its armour, or of the text when that is cut off.
+        let end = text[inside..].find(END).map_or(text.len(), |end| {
+            let label_end = inside + end + END.len();
+            let closes = text[label_end..].find("-----");
+            closes.map_or(text.len(), |close| label_end + close + 5)
+        });
+        found.push(Secret {
+            range: at..end,
+            kind: Kind::PrivateKey,
+        });
+        from = end;
+    }
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// Looks at every run of letters that a token is made of.
+fn words(text: &str, found: &mut Vec<Secret>) {
+    let mut from = 0;
+    for run in text.split(|letter: char| !letter.is_ascii() || !is_token_byte(letter as u8)) {
+        let start = from;
+        from = start + run.len();
+        // Skip the letter that ended the run, whatever its width.
+        from += text[from..].chars().next().map_or(0, char::len_utf8);
+        let word = run.trim_end_matches('.');
+        if is_known_token(word) || is_signed_token(word) || is_cloud_key(word) {
+            found.push(Secret {
+                range: start..start + word.len(),
+                kind: Kind::Token,
+            });
+        }
+    }
+}
+
+fn is_known_token(word: &str) -> bool {
+    FAMILIES.iter().any(|family| {
+        word.strip_prefix(family.prefix).is_some_and(|rest| {
+            rest.len() >= family.least
+                && (!family.needs_digit || rest.bytes().any(|byte| byte.is_ascii_digit()))
+                && rest.bytes().any(|byte| byte.is_ascii_alphanumeric())
+                && !is_placeholder(rest)
+        })
+    })
+}
+
+/// Three parts of base64, of which the first two begin as a JSON object does.
+fn is_signed_token(word: &str) -> bool {
+    let mut parts = word.split('.');
+    let mut part = |begin: &str| {
+        parts
+            .next()
+            .is_some_and(|part| part.starts_with(begin) && part.len() >= 8)
+    };
+    part("eyJ") && part("eyJ") && part("")
+}
+
+/// The name of a cloud access key: four known letters and sixteen more.
+fn is_cloud_key(word: &str) -> bool {
+    let known = ["AKIA", "ASIA"].iter().any(|begin| word.starts_with(begin));
+    let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    known && word.len() == 20 && word.bytes().all(is_upper)
+}
+
+fn is_credential_byte(byte: u8) -> bool {
+    is_token_byte(byte) || matches!(byte, b'~' | b'+' | b'/' | b'=')
+}
+
+/// The word at `at`, after blanks, of which there must be one.
+fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
+    let rest = &text[at..];
+    let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    if blanks == 0 {
+        return None;
+    }
+    let rest = &rest[blanks..];
+    let is_end = |byte: &u8| !is_credential_byte(*byte);
+    let length = rest.bytes().position(|byte| is_end(&byte));
+    let word = &rest[..length.unwrap_or(rest.len())];
+    let word = word.trim_end_matches('.');
+    (!word.is_empty()).then_some((at + blanks, word))
+}
+
+/// `Bearer` and `Basic` with what they are followed by.
+fn authorizations(text: &str, found: &mut Vec<Secret>) {
+    let bytes = text.as_bytes();
+    for scheme in ["bearer", "basic"] {
+        let width = scheme.len();
+        for at in 0..bytes.len().saturating_sub(width) {
+            let is_here = bytes[at..at + width].eq_ignore_ascii_case(scheme.as_bytes());
+            let is_inside = at > 0 && bytes[at - 1].is_ascii_alphanumeric();
+            if !is_here || is_inside {
+                continue;
+            }
+            let Some((start, word)) = next_word(text, at + width) else {
+                continue;
+            };
+            let begins = text[..at].trim_end_matches([' ', '\t', '"', '\'']);
+            let is_header = begins.ends_with(':') || begins.ends_with('=');
+            if is_credential(word, is_header) && !is_placeholder(word) {
+                found.push(Secret {
+                    range: start..start + word.len(),
+                    kind: Kind::Authorization,
+                });
+            }
+        }
+    }
+}
+
+/// Whether a word after a scheme is a credential and not a word of a sentence.
+fn is_credential(word: &str, is_header: bool) -> bool {
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    let is_prose = word
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    match word.len() {
+        0..6 => false,
+        6..8 => is_header && !is_prose,
+        8..20 => is_header || has_digit,
+        _ => is_header || has_digit || !is_prose,
+    }
+}
+
+/// `scheme://user:password@host`.
+fn addresses(text: &str, found: &mut Vec<Secret>) {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("://").map(|at| from + at + 3) {
+        from = at;
+        let is_end = |letter: char| letter.is_whitespace() || "/?#\"'<>`".contains(letter);
+        let authority = text[at..].split(is_end).next().unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else {
+            continue;
+        };
+        let Some((name, password)) = user.split_once(':') else {
+            continue;
+        };
+        if !password.is_empty() && !is_placeholder(password) {
+            let start = at + name.len() + 1;
+            found.push(Secret {
+                range: start..start + password.len(),
+                kind: Kind::UrlPassword,
+            });
+        }
+    }
+}

@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Texts that hold a secret, and what it is.
+const SECRETS: &[(&str, Kind)] = &[
+    ("key sk-a1a1a1a1a1a1a1a1a1a1a1a1", Kind::Token),
+    ("sk-proj-a1B2c3D4e5F6g7H8i9J0", Kind::Token),
+    ("sk-ant-api03-abcdefghijklmnop", Kind::Token),
+    (
+        "pushed with ghp_abcdefghijklmnopqrstuvwxyz0123456789.",
+        Kind::Token,
+    ),
+    ("github_pat_11ABCDEFG0abcdefghijkl_mnop", Kind::Token),
+    ("glpat-abcdefghijklmnopqrst", Kind::Token),
+    ("xoxb-123456789012-abcdef", Kind::Token),
+    ("(AKIAIOSFODNN7EXAMPLE)", Kind::Token),
+    ("ASIAIOSFODNN7EXAMPLE", Kind::Token),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstuv", Kind::Token),
+    ("sk_live_abcdefghij1234", Kind::Token),
+    ("npm_abcdefghijklmnopqrstuvwxyz0123456789", Kind::Token),
+    (
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+        Kind::Token,
+    ),
+    (
+        "Authorization: Bearer abc123abc123abc123abc123abc123",
+        Kind::Authorization,
+    ),
+    ("authorization: bearer abcdefghijkl", Kind::Authorization),
+    (
+        "curl -H 'Authorization: Basic dXNlcjpwYXNz'",
+        Kind::Authorization,
+    ),
+    ("sent Bearer a1b2c3d4e5", Kind::Authorization),
+    (
+        "https://user:pa55word@example.invalid/repo",
+        Kind::UrlPassword,
+    ),
+    ("postgres://app:hunter2@db:5432/x", Kind::UrlPassword),
+    ("redis://:hunter2@cache", Kind::UrlPassword),
+    (
+        "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----",
+        Kind::PrivateKey,
+    ),
+    (
+        "-----BEGIN OPENSSH PRIVATE KEY----- b3BlbnNz",
+        Kind::PrivateKey,
+    ),
+    ("api-key: zzz", Kind::Assigned),
+    ("api key: zzz", Kind::Assigned),
+    ("my API key = abcdef", Kind::Assigned),
+    ("SECRET = qwerty", Kind::Assigned),
+    ("secret=abc", Kind::Assigned),
+    ("token=abcdef", Kind::Assigned),
+    ("token: abcdef", Kind::Assigned),
+    ("the token: a1b2c3d4", Kind::Assigned),
+    ("{\"token\": \"abcdef123456\"}", Kind::Assigned),
+    ("{\\\"token\\\": \\\"abcdef123456\\\"}", Kind::Assigned),
+    ("{'client_secret': 'abc def'}", Kind::Assigned),
+    ("SERVICE_API_KEY=qwertyuiop", Kind::Assigned),
+    ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI", Kind::Assigned),
+    ("authToken=abcdef", Kind::Assigned),
+    ("password=hunter2hunter2", Kind::Assigned),
+    ("Password: hunter", Kind::Assigned),
+    ("password := \"hunter2\"", Kind::Assigned),
+    ("Server=db;Password=hunter2;", Kind::Assigned),
+    ("mysql --password hunter2hunter2", Kind::Assigned),
+    ("mysql --password=hunter2", Kind::Assigned),
+    ("DB_PASSWD=x1", Kind::Assigned),
+    ("passphrase: correct-horse", Kind::Assigned),
+];
+
+/// Texts that talk about secrets, or look like them, and hold none.
+const HARMLESS: &[&str] = &[
+    "",
+    "refreshed the token cache and rotated secretary contact",
+    "No conflicts, ready for merge",
+    "the token: it expires tomorrow",
+    "expected token: semicolon",
+    "password: required",
+    "password: was changed by the user",
+    "token: none",
+    "token=<redacted>",
+    "token=$TOKEN",
+    "token=${TOKEN}",
+    "token={{ token }}",
+    "password=********",
+    "api_key=xxxxxxxx",
+    "let token = lexer.next(input)",
+    "token = self.peek",
+    "token == EOF",
+    "token => match",
+    "token::Kind",
+    "api_key = os.environ['KEY']",
+    "secret: &str",
+    "max_tokens=4096",
+    "tokens: 1200",
+    "token_count=17",
+    "tokenizer=fast",
+    "keyboard=us",
+    "primary_key=17",
+    "PWD=/srv/app",
+    "secretary: alice",
+    "uses bearer authentication for every call",
+    "Bearer tokens are rotated",
+    "a basic understanding",
+    "basic authentication-and-authorization",
+    "https://example.invalid/a:b@c",
+    "https://user@example.invalid/repo",
+    "ssh://git@example.invalid/repo",
+    "https://user:<password>@example.invalid",
+    "http://[::1]:8080/x",
+    "sk-learn estimators",
+    "sk-estimator-checks-for-all-modules",
+    "task-a1a1a1a1a1a1a1a1a1a1a1a1",
+    "-----BEGIN CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----",
+    "AKIA is a prefix",
+    "AKIAIOSFODNN7EXAMPLEX",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d",
+    "cargo test -p lexer: 41 passed",
+    "npm_config_registry is set in the environment",
+];
+
+#[test]
+fn secrets_are_found_and_named() {
+    for (text, want) in SECRETS {
+        let found = find(text);
+        assert_eq!(found.first().map(|one| one.kind), Some(*want), "{text}");
+    }
+}
+
+#[test]
+fn talk_about_secrets_is_left_alone() {
+    for text in HARMLESS {
+        assert_eq!(find(text), [], "{text}");
+        assert_eq!(redact(text), *text);
+    }
+}
+
+#[test]
+fn what_was_redacted_holds_no_secret() {
+    for (text, _) in SECRETS {
+        let clean = redact(text);
+        assert_eq!(find(&clean), [], "{text} → {clean}");
+        assert!(clean.contains(REDACTED), "{text} → {clean}");
+    }
+    let text = "use token=abcdef and https://a:hunter2@b/ then go";
+    assert_eq!(
+        redact(text),
+        "use token=[redacted] and https://a:[redacted]@b/ then go"
+    );
+}
+
+#[test]
+fn a_long_text_is_looked_through_quickly() {
+    for piece in [
+        "token ",
+        "://",
+        "bearer ",
+        "-----BEGIN ",
+        "api-key",
+        "a_",
+        "é=",
+        "\\\"'",
+    ] {
+        let text = piece.repeat(200_000 / piece.len());
+        let _ = find(&text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_search_panic(text in "(token|password|[:=\"' @/.]|bearer|sk-|é|[a-z0-9]|-----BEGIN |://){0,12}") {
+        let clean = redact(&text).into_owned();
+        prop_assert_eq!(find(&clean), vec![], "{}", clean);
+    }
+}

@@ -1,0 +1,203 @@
+//! Checks the payloads of the operator contracts: a planner hands locked tasks to workers.
+//!
+//! # Invariants
+//!
+//! - Any bytes give a verdict; only a payload in which every rule was checked and held is allowed.
+//! - Every finding names the field it is about as a JSON pointer, and one code of the fourteen.
+//! - The rules are those of `provost_core::board`; in here is only how payloads spell them.
+
+use provost_core::code::Code;
+use provost_core::json;
+use provost_core::verdict::Verdict;
+use serde_json::Value;
+
+use crate::front_matter;
+
+pub mod assignment;
+pub mod entry;
+pub mod envelope;
+mod finding;
+mod gates;
+pub mod handoff;
+mod ledger;
+mod locks;
+mod object;
+mod reconcile;
+pub mod result;
+mod shape;
+mod transition;
+mod watchdog;
+mod worklog;
+
+pub use finding::{Finding, Findings};
+pub use worklog::lines;
+
+/// What a payload is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A task for a worker.
+    Assignment,
+    /// What a worker reports.
+    Result,
+    /// What the planner decides in one round.
+    OrchestratorOutput,
+    /// The log of a task.
+    Worklog,
+    /// The log of a task before and after somebody wrote to it.
+    WorklogAppend,
+    /// What a planner needs to go on after losing its memory.
+    Handoff,
+    /// Changes of a board, as one batch.
+    LedgerDelta,
+    /// Changes of a board, by several writers.
+    LedgerDeltaStreams,
+    /// Locks side by side.
+    Locks,
+    /// Locks taken and released in order.
+    LockLifecycle,
+    /// A whole board.
+    Reconcile,
+    /// One step of one task.
+    Transition,
+    /// The heartbeats of tasks.
+    Watchdog,
+    /// A result, held against what its task might touch.
+    PostExecution,
+    /// The checks of a task, held against what was asked for.
+    PreComplete,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 15] = [
+        Self::Assignment,
+        Self::Result,
+        Self::OrchestratorOutput,
+        Self::Worklog,
+        Self::WorklogAppend,
+        Self::Handoff,
+        Self::LedgerDelta,
+        Self::LedgerDeltaStreams,
+        Self::Locks,
+        Self::LockLifecycle,
+        Self::Reconcile,
+        Self::Transition,
+        Self::Watchdog,
+        Self::PostExecution,
+        Self::PreComplete,
+    ];
+}
+
+/// How closely a payload is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// By the letter of the contract.
+    Literal,
+    /// Also refused: unknown fields, and what the letter lets pass although it cannot be meant.
+    Strict,
+}
+
+/// What cannot be seen in a payload.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Whether the file that a payload names is there.
+    pub file_exists: &'a dyn Fn(&str) -> bool,
+}
+
+/// Judges a payload.
+pub fn check(
+    kind: Kind,
+    bytes: &[u8],
+    strictness: Strictness,
+    surroundings: Surroundings<'_>,
+) -> Verdict {
+    let mut findings = Findings::new(strictness);
+    let found = &mut findings;
+    let payload = match kind {
+        Kind::Result => read_result(bytes, found),
+        _ => read(bytes),
+    };
+    let value = match payload {
+        Ok(value) => value,
+        Err(why) => return unreadable(&why),
+    };
+    let value = &value;
+    let answer = match kind {
+        Kind::Assignment => assignment::check(value, found),
+        Kind::Result => result::check(value, found),
+        Kind::OrchestratorOutput => envelope::check(value, found),
+        Kind::Worklog => worklog::check(value, found),
+        Kind::WorklogAppend => worklog::check_append(value, found),
+        Kind::Handoff => handoff::check(value, found),
+        Kind::LedgerDelta => ledger::check(value, found),
+        Kind::LedgerDeltaStreams => ledger::check_streams(value, found),
+        Kind::Locks => locks::check(value, found),
+        Kind::LockLifecycle => locks::check_lifecycle(value, found),
+        Kind::Reconcile => reconcile::check(value, found),
+        Kind::Transition => transition::check(value, found),
+        Kind::Watchdog => watchdog::check(value, found),
+        Kind::PostExecution => gates::check_result(value, found, surroundings),
+        Kind::PreComplete => gates::check_completion(value, found),
+    };
+    findings.verdict(answer)
+}
+
+/// The verdict on a payload that cannot be read.
+pub fn unreadable(why: &str) -> Verdict {
+    Verdict::deny(Code::SchemaInvalid, why)
+}
+
+/// What a check has to say beside its findings.
+#[derive(Debug, Default)]
+struct Answer {
+    /// What holds, when everything does.
+    reason: &'static str,
+    /// Facts for `details`.
+    details: Vec<(&'static str, Value)>,
+    /// The primary code, when it is not that of the first finding.
+    code: Option<Code>,
+}
+
+impl Answer {
+    fn new(reason: &'static str) -> Self {
+        Self {
+            reason,
+            ..Self::default()
+        }
+    }
+
+    fn with(mut self, name: &'static str, value: Value) -> Self {
+        self.details.push((name, value));
+        self
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.trim_ascii().is_empty() {
+        return Err("the payload is empty".to_owned());
+    }
+    json::parse(bytes).map_err(|error| error.to_string())
+}
+
+/// A result comes as JSON, or as Markdown with the fields in front of it.
+fn read_result(bytes: &[u8], found: &mut Findings) -> Result<Value, String> {
+    let begins = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if !begins.starts_with(b"---") {
+        return read(bytes);
+    }
+    let page = front_matter::parse(bytes).map_err(|error| error.to_string())?;
+    let mut front = page.front;
+    if let Value::Object(fields) = &mut front
+        && !fields.contains_key("changes")
+        && let Some(files) = fields.remove("files_touched")
+    {
+        fields.insert("changes".to_owned(), files);
+    }
+    if found.is_strict() {
+        found.look_for_secrets(finding::Place::root().key("body"), page.body);
+    }
+    Ok(front)
+}
+
+#[cfg(test)]
+mod tests;

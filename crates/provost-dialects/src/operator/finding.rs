@@ -1,0 +1,187 @@
+//! Collects what is wrong with a payload.
+
+use std::fmt;
+
+use provost_core::code::Code;
+use provost_core::secret;
+use provost_core::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Strictness};
+
+/// The most findings that are told; there may be as many as values.
+const MOST_TOLD: usize = 100;
+
+/// Something that is wrong with a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule behind it.
+    pub code: Code,
+    /// The field, as a JSON pointer; empty for the payload itself.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Everything that is wrong with a payload, the first rule that was broken first.
+#[derive(Debug)]
+pub struct Findings {
+    strictness: Strictness,
+    list: Vec<Finding>,
+    /// How many there are beyond those that are told.
+    more: usize,
+}
+
+impl Findings {
+    /// Nothing so far.
+    pub fn new(strictness: Strictness) -> Self {
+        Self {
+            strictness,
+            list: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// What was found.
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+
+    pub(super) fn is_strict(&self) -> bool {
+        self.strictness == Strictness::Strict
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    pub(super) fn add(&mut self, code: Code, place: Place<'_>, problem: impl fmt::Display) {
+        if self.list.len() == MOST_TOLD {
+            self.more += 1;
+            return;
+        }
+        self.list.push(Finding {
+            code,
+            path: place.to_string(),
+            problem: problem.to_string(),
+        });
+    }
+
+    /// Finds secrets in a text that is passed on.
+    pub(super) fn look_for_secrets(&mut self, place: Place<'_>, text: &str) {
+        if let Some(secret) = secret::find(text).first() {
+            let problem = format!("holds {}", secret.kind.words());
+            self.add(Code::UntrustedContextBlock, place, problem);
+        }
+    }
+
+    /// Finds secrets in every text below `value`.
+    pub(super) fn look_for_secrets_below(&mut self, place: Place<'_>, value: &Value) {
+        match value {
+            Value::String(text) => self.look_for_secrets(place, text),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.look_for_secrets_below(place.index(at), item);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    self.look_for_secrets_below(place.key(key), field);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    pub(super) fn verdict(self, answer: Answer) -> Verdict {
+        let mut details = Map::new();
+        for (name, value) in answer.details {
+            details.insert(name.to_owned(), value);
+        }
+        let Some(first) = self.list.first() else {
+            let verdict = Verdict::allow(answer.reason);
+            return match details.is_empty() {
+                true => verdict,
+                false => verdict.with(Value::Object(details)),
+            };
+        };
+        let others = self.count() - 1;
+        let place = match first.path.as_str() {
+            "" => String::new(),
+            path => format!("`{path}`: "),
+        };
+        let more = match others {
+            0 => String::new(),
+            count => format!(" (and {count} more)"),
+        };
+        let reason = format!("{place}{}{more}", first.problem);
+        let code = answer.code.unwrap_or(first.code);
+        let row = |finding: &Finding| {
+            json!({
+                "code": finding.code,
+                "path": finding.path,
+                "problem": finding.problem,
+            })
+        };
+        let rows = self.list.iter().map(row).collect();
+        details.insert("findings".to_owned(), Value::Array(rows));
+        Verdict::deny(code, reason).with(Value::Object(details))
+    }
+}
+
+/// A place in a payload; it is spelled only when somebody asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    above: Option<&'a Self>,
+    step: Step<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Place<'_> {
+    /// The payload itself.
+    pub(super) fn root() -> &'static Place<'static> {
+        &Place {
+            above: None,
+            step: Step::Root,
+        }
+    }
+
+    pub(super) fn key<'a>(&'a self, key: &'a str) -> Place<'a> {
+        Place {
+            above: Some(self),
+            step: Step::Key(key),
+        }
+    }
+
+    pub(super) fn index(&self, index: usize) -> Place<'_> {
+        Place {
+            above: Some(self),
+            step: Step::Index(index),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            above.fmt(formatter)?;
+        }
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Key(key) => {
+                write!(formatter, "/{}", key.replace('~', "~0").replace('/', "~1"))
+            }
+            Step::Index(index) => write!(formatter, "/{index}"),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The hand-off bundle: what a planner needs to go on after losing its memory.
+
+use std::collections::BTreeMap;
+
+use provost_core::board::lock::Lock;
+use provost_core::board::resource::Resource;
+use provost_core::board::row::{Priority, Pulse, Row, Status, TaskId};
+use provost_core::code::Code;
+use serde_json::{Value, json};
+
+use super::assignment::{self, LONGEST_TITLE, SCHEMA_VERSION, render_lock, render_resources};
+use super::finding::{Findings, Place};
+use super::object::{Length, Object};
+use super::shape::Blocker;
+use super::{Answer, reconcile, shape};
+
+/// A board as it is handed to somebody who knows nothing about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Handoff {
+    /// The run.
+    pub run_id: String,
+    /// What the run is for.
+    pub objective: String,
+    /// What must be kept to, in the planner's own shape.
+    pub constraints: Value,
+    /// The tasks.
+    pub ledger: Vec<HandoffRow>,
+    /// Who has locked what.
+    pub active_locks: Vec<Lock>,
+    /// Who waits for whom.
+    pub dependencies: Vec<(TaskId, TaskId)>,
+    /// What is in the way.
+    pub open_blockers: Vec<Blocker>,
+    /// What decides about each task.
+    pub acceptance_targets: Vec<(TaskId, Vec<String>)>,
+}
+
+/// One task of a hand-off.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HandoffRow {
+    /// Which task.
+    pub task_id: TaskId,
+    /// What it is about.
+    pub title: String,
+    /// Where it stands.
+    pub status: Status,
+    /// Who has it; empty when nobody has.
+    pub owner: String,
+    /// What it locks.
+    pub lock_scope: Vec<Resource>,
+    /// How long it may be silent.
+    pub timeout_seconds: u64,
+    /// How often it gives a sign of life.
+    pub heartbeat_interval_seconds: u64,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When it last gave a sign of life.
+    pub last_heartbeat_at: Option<String>,
+}
+
+pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+    parse(value, found);
+    Answer::new("the hand-off holds")
+}
+
+fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
+    let payload = Object::payload(value, found)?;
+    let run_id = shape::header(payload, found)?;
+    let objective = payload.text("objective", Length::Filled, found);
+    let constraints = payload.required("constraints", found);
+    if constraints.is_some_and(|value| !value.is_object() && !value.is_array()) {
+        let problem = "is not an object or a list";
+        found.add(Code::SchemaInvalid, payload.at("constraints"), problem);
+    }
+    let ledger = each(payload, "ledger", read_row, found);
+    let active_locks = each(payload, "active_locks", shape::lock, found);
+    let dependencies = each(payload, "dependencies", read_dependency, found);
+    let open_blockers = shape::blockers(payload, "open_blockers", found);
+    let acceptance_targets = each(payload, "acceptance_targets", read_target, found);
+    payload.close(
+        &[
+            "schema_version",
+            "run_id",
+            "generated_at",
+            "objective",
+            "constraints",
+            "ledger",
+            "active_locks",
+            "dependencies",
+            "open_blockers",
+            "acceptance_targets",
+        ],
+        found,
+    );
+    let handoff = Handoff {
+        run_id: run_id.to_owned(),
+        objective: objective?.to_owned(),
+        constraints: constraints?.clone(),
+        ledger: ledger?,
+        active_locks: active_locks?,
+        dependencies: dependencies?,
+        open_blockers: open_blockers?,
+        acceptance_targets: acceptance_targets?,
+    };
+    judge(&handoff, payload, found);
+    Some(handoff)
+}
+
+fn each<T>(
+    payload: Object<'_, '_>,
+    key: &str,
+    read: impl Fn(&Value, Place<'_>, &mut Findings) -> Option<T>,
+    found: &mut Findings,
+) -> Option<Vec<T>> {
+    let items = payload.list(key, found)?;
+    let place = payload.at(key);
+    let before = found.count();
+    let list: Vec<T> = items
+        .iter()
+        .enumerate()
+        .filter_map(|(at, item)| read(item, place.index(at), found))
+        .collect();
+    (found.count() == before).then_some(list)
+}
+
+fn read_row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<HandoffRow> {
+    let object = Object::of(value, place, found)?;
+    let task_id = shape::task_id(object, "task_id", found);
+    let title = object.text("title", Length::UpTo(LONGEST_TITLE), found);
+    let status = shape::status(object, "status", found);
+    let owner = object.text("owner", Length::Any, found);
+    let lock_scope = shape::resources(object, "lock_scope", found);
+    let (timeout, interval) = assignment::rhythm(object, found);
+    let priority = object.word("priority", Priority::parse, shape::PRIORITIES, found);
+    let last_heartbeat_at = match object.optional("last_heartbeat_at") {
+        None | Some(Value::Null) => None,
+        Some(_) => shape::heartbeat(object, found),
+    };
+    object.close(
+        &[
+            "task_id",
+            "title",
+            "status",
+            "owner",
+            "lock_scope",
+            "timeout_seconds",
+            "heartbeat_interval_seconds",
+            "priority",
+            "last_heartbeat_at",
+        ],
+        found,
+    );
+    Some(HandoffRow {
+        task_id: task_id?,
+        title: title?.to_owned(),
+        status: status?,
+        owner: owner?.to_owned(),
+        lock_scope: lock_scope?,
+        timeout_seconds: timeout?,
+        heartbeat_interval_seconds: interval?,
+        priority: priority?,
+        last_heartbeat_at,
+    })
+}
+
+fn read_dependency(
+    value: &Value,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<(TaskId, TaskId)> {
+    let object = Object::of(value, place, found)?;
+    let task = shape::task_id(object, "task_id", found);
+    let on = shape::task_id(object, "depends_on_task_id", found);
+    object.close(&["task_id", "depends_on_task_id"], found);
+    Some((task?, on?))
+}
+
+fn read_target(
+    value: &Value,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<(TaskId, Vec<String>)> {
+    let object = Object::of(value, place, found)?;
+    let task = shape::task_id(object, "task_id", found);
+    let criteria = object.texts("criteria", Length::Filled, found);
+    object.close(&["task_id", "criteria"], found);
+    let criteria = criteria?.into_iter().map(str::to_owned).collect();
+    Some((task?, criteria))
+}
+
+fn judge(handoff: &Handoff, payload: Object<'_, '_>, found: &mut Findings) {
+    shape::conflicts(&handoff.active_locks, payload.at("active_locks"), found);
+    let mut tasks: Vec<&TaskId> = handoff.ledger.iter().map(|row| &row.task_id).collect();
+    tasks.sort();
+    for pair in tasks.windows(2) {
+        if pair[0] == pair[1] {
+            let problem = format!("{} has two rows", pair[0]);
+            found.add(Code::LedgerInconsistent, payload.at("ledger"), problem);
+        }
+    }
+    // The contract lets a bundle be handed on before it is reconciled.
+    if found.is_strict() && found.is_empty() {
+        let rows = handoff.rows();
+        let locks = &handoff.active_locks;
+        reconcile::judge(&rows, locks, &[], *payload.place(), found);
+    }
+}
+
+impl Handoff {
+    /// The tasks as rows of a board.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut waits: BTreeMap<&TaskId, Vec<TaskId>> = BTreeMap::new();
+        for (task, on) in &self.dependencies {
+            waits.entry(task).or_default().push(on.clone());
+        }
+        let row = |row: &HandoffRow| Row {
+            task_id: row.task_id.clone(),
+            status: row.status,
+            owner: row.owner.clone(),
+            dependencies: waits.get(&row.task_id).cloned().unwrap_or_default(),
+            pulse: Pulse {
+                last_heartbeat_at: row.last_heartbeat_at.clone(),
+                ..Pulse::default()
+            },
+        };
+        self.ledger.iter().map(row).collect()
+    }
+
+    /// The hand-off as a payload.
+    pub fn render(&self) -> Value {
+        let row = |row: &HandoffRow| {
+            json!({
+                "task_id": row.task_id,
+                "title": row.title,
+                "status": row.status,
+                "owner": row.owner,
+                "lock_scope": render_resources(&row.lock_scope),
+                "timeout_seconds": row.timeout_seconds,
+                "heartbeat_interval_seconds": row.heartbeat_interval_seconds,
+                "priority": row.priority,
+                "last_heartbeat_at": row.last_heartbeat_at,
+            })
+        };
+        let dependency =
+            |(task, on): &(TaskId, TaskId)| json!({ "task_id": task, "depends_on_task_id": on });
+        let target = |(task, criteria): &(TaskId, Vec<String>)| json!({ "task_id": task, "criteria": criteria });
+        let blocker = |one: &Blocker| {
+            let mut blocker = json!({
+                "task_id": one.task_id,
+                "code": one.code,
+                "reason": one.reason,
+            });
+            if let Some(details) = &one.details {
+                blocker["details"] = details.clone();
+            }
+            blocker
+        };
+        json!({
+            "schema_version": SCHEMA_VERSION,
+            "run_id": self.run_id,
+            "objective": self.objective,
+            "constraints": self.constraints,
+            "ledger": self.ledger.iter().map(row).collect::<Vec<_>>(),
+            "active_locks": self.active_locks.iter().map(render_lock).collect::<Vec<_>>(),
+            "dependencies": self.dependencies.iter().map(dependency).collect::<Vec<_>>(),
+            "open_blockers": self.open_blockers.iter().map(blocker).collect::<Vec<_>>(),
+            "acceptance_targets": self.acceptance_targets.iter().map(target).collect::<Vec<_>>(),
+        })
+    }
+}

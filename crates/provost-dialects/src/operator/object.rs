@@ -1,0 +1,217 @@
+//! Reads the fields of an object, and says what is wrong with each.
+//!
+//! What is absent or empty is MISSING_REQUIRED_INPUT, what has another type or value is
+//! SCHEMA_INVALID. A `null` is a value of another type.
+
+use provost_core::code::Code;
+use serde_json::{Map, Value};
+
+use super::finding::{Findings, Place};
+
+/// How long a text may be, in characters.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Length {
+    /// Also empty.
+    Any,
+    /// Something other than blanks.
+    Filled,
+    /// Something other than blanks, and no more than this.
+    UpTo(usize),
+}
+
+/// An object of a payload, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Object<'v, 'p> {
+    map: &'v Map<String, Value>,
+    place: Place<'p>,
+}
+
+impl<'v, 'p> Object<'v, 'p> {
+    /// The object that `value` is.
+    pub(super) fn of(value: &'v Value, place: Place<'p>, found: &mut Findings) -> Option<Self> {
+        match value {
+            Value::Object(map) => Some(Self { map, place }),
+            _ => {
+                found.add(Code::SchemaInvalid, place, "is not an object");
+                None
+            }
+        }
+    }
+
+    /// The object that a whole payload is.
+    pub(super) fn payload(value: &'v Value, found: &mut Findings) -> Option<Self> {
+        Self::of(value, *Place::root(), found)
+    }
+
+    /// Where it stands.
+    pub(super) fn place(&self) -> &Place<'p> {
+        &self.place
+    }
+
+    /// Where the field `key` stands.
+    pub(super) fn at<'a>(&'a self, key: &'a str) -> Place<'a> {
+        self.place.key(key)
+    }
+
+    /// The field `key`, if it is there.
+    pub(super) fn optional(&self, key: &str) -> Option<&'v Value> {
+        self.map.get(key)
+    }
+
+    /// The field `key`.
+    pub(super) fn required(&self, key: &str, found: &mut Findings) -> Option<&'v Value> {
+        let value = self.map.get(key);
+        if value.is_none() {
+            found.add(Code::MissingRequiredInput, self.at(key), "is missing");
+        }
+        value
+    }
+
+    /// The text `key`.
+    pub(super) fn text(&self, key: &str, length: Length, found: &mut Findings) -> Option<&'v str> {
+        let value = self.required(key, found)?;
+        text(value, self.at(key), length, found)
+    }
+
+    /// The text `key`, if it is there.
+    pub(super) fn optional_text(&self, key: &str, found: &mut Findings) -> Option<&'v str> {
+        let value = self.optional(key)?;
+        text(value, self.at(key), Length::Any, found)
+    }
+
+    /// The list `key`.
+    pub(super) fn list(&self, key: &str, found: &mut Findings) -> Option<&'v [Value]> {
+        let value = self.required(key, found)?;
+        list(value, self.at(key), found)
+    }
+
+    /// The list `key`; an absent one is empty.
+    pub(super) fn optional_list(&self, key: &str, found: &mut Findings) -> Option<&'v [Value]> {
+        match self.optional(key) {
+            Some(value) => list(value, self.at(key), found),
+            None => Some(&[]),
+        }
+    }
+
+    /// The list `key` of texts, each of the given length.
+    pub(super) fn texts(
+        &self,
+        key: &str,
+        length: Length,
+        found: &mut Findings,
+    ) -> Option<Vec<&'v str>> {
+        let items = self.list(key, found)?;
+        let place = self.at(key);
+        let before = found.count();
+        let texts: Vec<&str> = items
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| text(item, place.index(at), length, found))
+            .collect();
+        (found.count() == before).then_some(texts)
+    }
+
+    /// The boolean `key`.
+    pub(super) fn flag(&self, key: &str, found: &mut Findings) -> Option<bool> {
+        let value = self.required(key, found)?;
+        flag(value, self.at(key), found)
+    }
+
+    /// The boolean `key`, if it is there.
+    pub(super) fn optional_flag(&self, key: &str, found: &mut Findings) -> Option<bool> {
+        flag(self.optional(key)?, self.at(key), found)
+    }
+
+    /// The whole number `key`, which is at least `least`.
+    pub(super) fn count(&self, key: &str, least: u64, found: &mut Findings) -> Option<u64> {
+        let value = self.required(key, found)?;
+        let number = value.as_u64().filter(|number| *number >= least);
+        if number.is_none() {
+            let problem = format!("is not a whole number of at least {least}");
+            found.add(Code::SchemaInvalid, self.at(key), problem);
+        }
+        number
+    }
+
+    /// One of the words that `parse` knows.
+    pub(super) fn word<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        choices: &str,
+        found: &mut Findings,
+    ) -> Option<T> {
+        let value = self.required(key, found)?;
+        let word = value.as_str().and_then(parse);
+        if word.is_none() {
+            let problem = format!("is not one of {choices}");
+            found.add(Code::SchemaInvalid, self.at(key), problem);
+        }
+        word
+    }
+
+    /// Refuses fields that nobody knows, where that is asked for.
+    pub(super) fn close(&self, known: &[&str], found: &mut Findings) {
+        if !found.is_strict() {
+            return;
+        }
+        for key in self.map.keys() {
+            if !key.starts_with("x_") && !known.contains(&key.as_str()) {
+                let problem = "is not a field of this contract";
+                found.add(Code::SchemaInvalid, self.at(key), problem);
+            }
+        }
+    }
+}
+
+/// The text that `value` is.
+pub(super) fn text<'v>(
+    value: &'v Value,
+    place: Place<'_>,
+    length: Length,
+    found: &mut Findings,
+) -> Option<&'v str> {
+    let Value::String(text) = value else {
+        found.add(Code::SchemaInvalid, place, "is not text");
+        return None;
+    };
+    let most = match length {
+        Length::Any => return Some(text),
+        Length::Filled => usize::MAX,
+        Length::UpTo(most) => most,
+    };
+    if text.trim().is_empty() {
+        found.add(Code::MissingRequiredInput, place, "is blank");
+        return None;
+    }
+    // Counting is only needed where the bytes do not settle it.
+    if text.len() > most && text.chars().count() > most {
+        let problem = format!("is longer than {most} characters");
+        found.add(Code::SchemaInvalid, place, problem);
+        return None;
+    }
+    Some(text)
+}
+
+/// The list that `value` is.
+pub(super) fn list<'v>(
+    value: &'v Value,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<&'v [Value]> {
+    match value {
+        Value::Array(items) => Some(items),
+        _ => {
+            found.add(Code::SchemaInvalid, place, "is not a list");
+            None
+        }
+    }
+}
+
+fn flag(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<bool> {
+    let flag = value.as_bool();
+    if flag.is_none() {
+        found.add(Code::SchemaInvalid, place, "is not true or false");
+    }
+    flag
+}
