@@ -136,8 +136,9 @@ pub(crate) fn land(
     let _lock = lock(&directory, run_id)?;
     let mut registry = place.registry()?;
     let signer = KeySigner::of(&place)?;
+    let cache = place.cache()?.to_owned();
     let mut ports = LandPorts {
-        target: &mut Machine::new(place.repo, &place.cache, &directory, run_id),
+        target: &mut Machine::new(place.repo, &cache, &directory, run_id),
         sealed: &mut SealedRun(directory),
         registry: &mut registry,
         signer: &signer,

@@ -10,8 +10,8 @@ use provost_engine::ports::{PortError, Watch};
 
 use super::{Machine, git, proof, uncaptured};
 use crate::capture::{self, Limits, Mode};
-use crate::git::land::{Checkout, LandError, checkout_fast_forward};
-use crate::git::{Expected, GitError, Merged};
+use crate::git::land::{LandError, checkout_fast_forward};
+use crate::git::{Checkout, Expected, GitError, Merged};
 use crate::workspace;
 
 impl Target for Machine {

@@ -257,7 +257,8 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
         tell(&format!("to run in a box: {}", show::plain(text)));
     }
     let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
-    let scratch = cache_root()?.join("packets").join(name);
+    let cache = cache_root().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let scratch = cache.join("packets").join(name);
     let here = Path::new(".");
     let tried = trial::run(here, files, &scratch, &argvs, seconds)
         .map_err(|error| Failure::of(error.code(), &error))?;
