@@ -137,7 +137,7 @@ pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError
     }
     let after = ports.sealed.after(Head::after(&head.hash))?;
     let known = verified(ports, &pins)?;
-    let mut chapter = Chapter::new(ports, state, head, after)?;
+    let mut chapter = Chapter::new(ports, state, &head, after)?;
     let landed = decide(&mut chapter, &known);
     let tidied = chapter.ports.target.tidy();
     let landed = landed?;

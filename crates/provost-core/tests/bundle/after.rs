@@ -77,12 +77,12 @@ impl Chain {
             "commands": [{ "name": "unit", "argv": ["cargo"], "ending": { "exited": 0 },
                 "wall_ms": 1, "stdout": stream("stdout", log), "stderr": stream("stderr", b"") }],
         });
-        self.start().push(later("TEST_RESULT", map(run)))
+        self.start().push(later("TEST_RESULT", map(&run)))
     }
 
     fn start(self) -> Self {
         let start = json!({ "tree": merged().tree, "logs": "after/1" });
-        self.push(later("TEST_STARTED", map(start)))
+        self.push(later("TEST_STARTED", map(&start)))
     }
 
     fn file(mut self, name: &str, bytes: &[u8]) -> Self {
@@ -105,7 +105,7 @@ impl Chain {
     }
 }
 
-fn map(value: Value) -> Map<String, Value> {
+fn map(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
@@ -153,7 +153,7 @@ fn what_is_signed_holds() {
 
 #[test]
 fn a_record_that_matters_is_nothing_without_its_statement() {
-    let bare = |kind: &str, value: Value| Chain::new().push(later(kind, map(value))).check();
+    let bare = |kind: &str, value: Value| Chain::new().push(later(kind, map(&value))).check();
     let landing = json!({ "commit": oid("1"), "tree": oid("2"), "parent": oid("3"),
         "target": "refs/heads/main" });
     let merge = json!(merged());
@@ -181,7 +181,7 @@ fn a_record_that_matters_is_nothing_without_its_statement() {
         (
             "a statement where none belongs",
             Chain::new()
-                .push(later("APPROVED", map(json!({ "attestation": {} }))))
+                .push(later("APPROVED", map(&json!({ "attestation": {} }))))
                 .check(),
         ),
         (
@@ -205,17 +205,18 @@ fn a_record_that_matters_is_nothing_without_its_statement() {
 #[test]
 fn a_statement_says_what_its_record_says_and_stands_where_it_was_signed() {
     type Lie = fn(&mut Land);
+    type MergeLie = fn(&mut MergePredicate);
     let lies: [(&str, Lie); 9] = [
         ("another tree", |land| land.predicate.tree = oid("2")),
         ("another parent", |land| land.predicate.parent = oid("2")),
         ("another commit", |land| land.commit = oid("2")),
         ("another run", |land| {
-            land.predicate.run_id = "run_00000002".into()
+            land.predicate.run_id = "run_00000002".into();
         }),
         ("another seal", |land| land.predicate.sealed_head.seq += 1),
         ("another place", |land| land.predicate.vouches.seq += 1),
         ("another past", |land| {
-            land.predicate.vouches.prev = "0".repeat(64)
+            land.predicate.vouches.prev = "0".repeat(64);
         }),
         ("a backward range", |land| land.predicate.vouches.from = 7),
         ("another time", |land| {
@@ -231,7 +232,6 @@ fn a_statement_says_what_its_record_says_and_stands_where_it_was_signed() {
         );
         assert_eq!(report.after.landings, [], "{name}");
     }
-    type MergeLie = fn(&mut MergePredicate);
     let lies: [(&str, MergeLie); 4] = [
         ("failed", |merge| merge.acceptance.status = TestStatus::Fail),
         ("fewer commands", |merge| merge.acceptance.commands = 0),

@@ -34,10 +34,10 @@ impl<'p, 'a> Chapter<'p, 'a> {
     pub(super) fn new(
         ports: &'p mut LandPorts<'a>,
         state: State,
-        head: Head,
+        head: &Head,
         after: Box<dyn Ledger>,
     ) -> Result<Self, PortError> {
-        let sealed = LedgerHead::of(&head).ok_or_else(|| bug("the sealed ledger is empty"))?;
+        let sealed = LedgerHead::of(head).ok_or_else(|| bug("the sealed ledger is empty"))?;
         Ok(Self {
             ports,
             state,

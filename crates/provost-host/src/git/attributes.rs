@@ -50,12 +50,11 @@ impl Repository {
             .or_else(|| home.as_ref().map(|home| home.join(".config")))
             .map(|place| place.join("git"));
         let mut files = vec![PathBuf::from("/etc/gitconfig")];
-        match variable("GIT_CONFIG_GLOBAL") {
-            Some(global) => files.push(global.into()),
-            None => {
-                files.extend(settings.as_ref().map(|place| place.join("config")));
-                files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
-            }
+        if let Some(global) = variable("GIT_CONFIG_GLOBAL") {
+            files.push(global.into());
+        } else {
+            files.extend(settings.as_ref().map(|place| place.join("config")));
+            files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
         }
         files.push(self.common_dir.join("config"));
         files.push(self.git_dir.join("config.worktree"));

@@ -53,7 +53,7 @@ fn refused(scene: &Scene, run: &str, code: &str, words: &str) {
 }
 
 /// Adds a record to the second chain, as anybody with an editor can.
-fn forge(scene: &Scene, run: &str, kind: &str, payload: Value) {
+fn forge(scene: &Scene, run: &str, kind: &str, payload: &Value) {
     let text = |name: &str| std::fs::read(scene.evidence(run, name)).unwrap_or_default();
     let sealed = read(&text("events.jsonl"), Head::genesis()).unwrap();
     let after = text("after.jsonl");
@@ -133,14 +133,14 @@ fn a_forged_landing_is_not_believed() {
     let tree = scene.git(&["rev-parse", "main^{tree}"]);
     let landing = json!({ "commit": tip, "tree": tree, "parent": tip,
         "target": "refs/heads/main" });
-    forge(&scene, &run, "LANDED", landing.clone());
+    forge(&scene, &run, "LANDED", &landing);
     assert_eq!(scene.verify(&run).code(), "EVIDENCE_ALTERED");
     refused(&scene, &run, "EVIDENCE_ALTERED", "carries no statement");
 
     // A landing that only began is believed to have begun, and no more.
     let (scene, run) = accepted();
-    forge(&scene, &run, "LAND_STARTED", landing);
-    forge(&scene, &run, "APPROVED", json!({}));
+    forge(&scene, &run, "LAND_STARTED", &landing);
+    forge(&scene, &run, "APPROVED", &json!({}));
     landed(&scene, &run);
     let known = check(&scene, &run);
     let unvouched = &known.json["details"]["after"]["unvouched"];
