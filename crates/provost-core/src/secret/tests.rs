@@ -6,6 +6,9 @@ use super::*;
 const SECRETS: &[(&str, Kind)] = &[
     ("key sk-a1a1a1a1a1a1a1a1a1a1a1a1", Kind::Token),
     ("sk-proj-a1B2c3D4e5F6g7H8i9J0", Kind::Token),
+    ("sk-proj-abcdefghijklmnopqrst", Kind::Token),
+    ("ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", Kind::Token),
+    ("Bearer abcdefghijklmnopqrstuvwxyz", Kind::Authorization),
     ("sk-ant-api03-abcdefghijklmnop", Kind::Token),
     (
         "pushed with ghp_abcdefghijklmnopqrstuvwxyz0123456789.",

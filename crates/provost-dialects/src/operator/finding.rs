@@ -104,10 +104,10 @@ impl Findings {
         }
         let Some(first) = self.list.first() else {
             let verdict = Verdict::allow(answer.reason);
-            return match details.is_empty() {
-                true => verdict,
-                false => verdict.with(Value::Object(details)),
-            };
+            if details.is_empty() {
+                return verdict;
+            }
+            return verdict.with(Value::Object(details));
         };
         let others = self.count() - 1;
         let place = match first.path.as_str() {

@@ -17,8 +17,7 @@ const MOST_NAMED: usize = 10_000;
 
 pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     if let Some(payload) = Object::payload(value, found) {
-        let items = payload.list("locks", found);
-        let locks = items.and_then(|items| shape::locks(payload, "locks", items, found));
+        let locks = payload.all("locks", shape::lock, found);
         payload.close(&["locks"], found);
         if let Some(locks) = locks {
             shape::conflicts(&locks, payload.at("locks"), found);
