@@ -174,9 +174,39 @@ fn a_long_text_is_looked_through_quickly() {
     }
 }
 
+const PIECES: &[&str] = &[
+    "token",
+    "password",
+    "api",
+    "key",
+    "bearer",
+    "sk-",
+    "-----BEGIN ",
+    "PRIVATE KEY-----",
+    "://",
+    "--",
+    ":",
+    "=",
+    "\"",
+    "\\",
+    "'",
+    " ",
+    "@",
+    "/",
+    ".",
+    "é",
+    "a",
+    "Z",
+    "7",
+    "abcdefgh1234",
+];
+
 proptest! {
     #[test]
-    fn no_text_makes_the_search_panic(text in "(token|password|[:=\"' @/.]|bearer|sk-|é|[a-z0-9]|-----BEGIN |://){0,12}") {
+    fn no_text_makes_the_search_panic(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)
+    ) {
+        let text = pieces.concat();
         let clean = redact(&text).into_owned();
         prop_assert_eq!(find(&clean), vec![], "{}", clean);
     }

@@ -59,6 +59,18 @@ impl Findings {
         self.list.len() + self.more
     }
 
+    /// Nothing, to be looked for as closely.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.strictness)
+    }
+
+    /// Takes over what was found apart.
+    pub(super) fn absorb(&mut self, others: Self) {
+        let room = MOST_TOLD - self.list.len();
+        self.more += others.more + others.list.len().saturating_sub(room);
+        self.list.extend(others.list.into_iter().take(room));
+    }
+
     pub(super) fn add(&mut self, code: Code, place: Place<'_>, problem: impl fmt::Display) {
         if self.list.len() == MOST_TOLD {
             self.more += 1;

@@ -226,7 +226,10 @@ impl Handoff {
         };
         let dependency =
             |(task, on): &(TaskId, TaskId)| json!({ "task_id": task, "depends_on_task_id": on });
-        let target = |(task, criteria): &(TaskId, Vec<String>)| json!({ "task_id": task, "criteria": criteria });
+        let target = |target: &(TaskId, Vec<String>)| {
+            let (task, criteria) = target;
+            json!({ "task_id": task, "criteria": criteria })
+        };
         let blocker = |one: &Blocker| {
             let mut blocker = json!({
                 "task_id": one.task_id,

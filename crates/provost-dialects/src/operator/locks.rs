@@ -52,11 +52,11 @@ fn live(payload: Object<'_, '_>, found: &mut Findings) -> Option<Vec<&'static st
     let mut board = Board::default();
     let mut steps = Vec::new();
     for (at, item) in items.iter().enumerate() {
-        let place = place.index(at);
-        let before = found.list().len();
-        board.act(item, place, found);
-        let refusal = found.list().get(before);
+        let mut own = found.fresh();
+        board.act(item, place.index(at), &mut own);
+        let refusal = own.list().first();
         steps.push(refusal.map_or("ok", |finding| finding.code.name()));
+        found.absorb(own);
     }
     Some(steps)
 }

@@ -296,6 +296,30 @@ fn unknown_fields_are_refused_only_where_that_is_asked_for() {
 }
 
 #[test]
+fn every_operation_has_its_step_however_many_are_refused() {
+    let mut ops = vec![json!({ "op": "acquire", "task_id": "T-1", "resources": ["a"] })];
+    ops.resize(
+        301,
+        json!({ "op": "acquire", "task_id": "T-2", "resources": ["b", "a"] }),
+    );
+    let verdict = judge(
+        Kind::LockLifecycle,
+        &json!({ "ops": ops }),
+        Strictness::Literal,
+    );
+    assert!(
+        verdict.reason.ends_with("(and 299 more)"),
+        "{}",
+        verdict.reason
+    );
+    let details = verdict.details.unwrap();
+    let steps = details["steps"].as_array().unwrap();
+    assert_eq!(steps[0], "ok");
+    assert!(steps[1..].iter().all(|step| step == "LOCK_CONFLICT"));
+    assert_eq!(details["findings"].as_array().unwrap().len(), 100);
+}
+
+#[test]
 fn a_result_is_bound_to_its_assignment() {
     let cases = [
         ("/task_id", json!("T-5"), Code::SchemaInvalid),
