@@ -67,9 +67,10 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, CorpusError> {
 
 fn check(payload: &Path, expected: &Expected, program: &Path) -> Result<(), String> {
     let stage = Stage::build(payload, expected)?;
-    let mode = match expected.strict_mode {
-        true => Mode::Strict,
-        false => Mode::Literal,
+    let mode = if expected.strict_mode {
+        Mode::Strict
+    } else {
+        Mode::Literal
     };
     let answer = stage.ask(program, expected, mode)?;
     if answer.allow != expected.allow {

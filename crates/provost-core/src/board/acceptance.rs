@@ -140,8 +140,9 @@ mod tests {
     #[test]
     fn done_is_everything_required_passed_and_proven() {
         use Shortfall::{Failed, Nothing, Unchecked, Unproven};
+        type Case<'a> = (&'a str, &'a [&'a str], Vec<Check>, &'a [Shortfall]);
         let good = || check("a", Mark::Pass, "seen");
-        let cases: [(&str, &[&str], Vec<Check>, &[Shortfall]); 7] = [
+        let cases: [Case<'_>; 7] = [
             ("good", &["a"], vec![good()], &[]),
             ("more than asked", &[], vec![good()], &[]),
             ("nothing", &[], vec![], &[Nothing]),

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn lines_are_only_ever_added() {
-        let cases: [(&[&str], &[&str], Result<usize, usize>); 7] = [
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], Result<usize, usize>);
+        let cases: [Case<'_>; 7] = [
             (&[], &["a"], Ok(1)),
             (&["a"], &["a"], Ok(0)),
             (&["a"], &["a", "b"], Ok(1)),

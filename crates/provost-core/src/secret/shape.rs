@@ -6,15 +6,15 @@ use super::{Kind, Secret, is_placeholder};
 struct Family {
     prefix: &'static str,
     least: usize,
-    /// Whether words could begin like this, so that a digit must be among the letters.
-    needs_digit: bool,
+    /// Whether words could begin like this too.
+    is_wordy: bool,
 }
 
 const fn family(prefix: &'static str, least: usize) -> Family {
     Family {
         prefix,
         least,
-        needs_digit: false,
+        is_wordy: false,
     }
 }
 
@@ -22,7 +22,7 @@ const fn wordy(prefix: &'static str, least: usize) -> Family {
     Family {
         prefix,
         least,
-        needs_digit: true,
+        is_wordy: true,
     }
 }
 
@@ -57,6 +57,9 @@ const FAMILIES: &[Family] = &[
     wordy("hf_", 20),
     wordy("SG.", 40),
 ];
+
+/// Words are shorter than this.
+const LONGEST_WORD: usize = 16;
 
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     private_keys(text, found);
@@ -116,11 +119,16 @@ fn is_known_token(word: &str) -> bool {
     FAMILIES.iter().any(|family| {
         word.strip_prefix(family.prefix).is_some_and(|rest| {
             rest.len() >= family.least
-                && (!family.needs_digit || rest.bytes().any(|byte| byte.is_ascii_digit()))
+                && (!family.is_wordy || is_no_word(rest))
                 && rest.bytes().any(|byte| byte.is_ascii_alphanumeric())
-                && !is_placeholder(rest)
         })
     })
+}
+
+/// Whether `text` has a digit, or more letters on end than words have.
+fn is_no_word(text: &str) -> bool {
+    let mut runs = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    text.bytes().any(|byte| byte.is_ascii_digit()) || runs.any(|run| run.len() >= LONGEST_WORD)
 }
 
 /// Three parts of base64, of which the first two begin as a JSON object does.
@@ -188,15 +196,13 @@ fn authorizations(text: &str, found: &mut Vec<Secret>) {
 
 /// Whether a word after a scheme is a credential and not a word of a sentence.
 fn is_credential(word: &str, is_header: bool) -> bool {
-    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     let is_prose = word
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     match word.len() {
         0..6 => false,
         6..8 => is_header && !is_prose,
-        8..20 => is_header || has_digit,
-        _ => is_header || has_digit || !is_prose,
+        _ => is_header || is_no_word(word),
     }
 }
 

@@ -22,6 +22,7 @@ mod tests {
         ("record", promises::record),
         ("scope", promises::scope),
         ("seal", promises::seal),
+        ("secret", promises::secret),
         ("tree", promises::tree),
     ];
 

@@ -18,7 +18,7 @@ use provost_core::protect::Extra;
 use provost_core::record::{self, Head};
 use provost_core::run::State;
 use provost_core::scope::{self, Scope};
-use provost_core::{index, json, pack, tree};
+use provost_core::{index, json, pack, secret, tree};
 
 /// Its examples are tried on every load, so it is loaded once.
 static POLICY: LazyLock<CommandPolicy> =
@@ -283,4 +283,15 @@ pub(crate) fn seal(bytes: &[u8]) {
     if let Ok(key) = SigningKey::parse(&text) {
         assert!(SigningKey::parse(&key.secret_line()).is_ok());
     }
+}
+
+/// What was found is inside the text and apart; what was redacted holds nothing more.
+pub(crate) fn secret(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let found = secret::find(&text);
+    assert!(found.is_sorted_by(|one, other| one.range.end <= other.range.start));
+    assert!(found.iter().all(|one| !text[one.range.clone()].is_empty()));
+    let clean = secret::redact(&text);
+    assert_eq!(clean == text, found.is_empty());
+    assert_eq!(secret::find(&clean), []);
 }

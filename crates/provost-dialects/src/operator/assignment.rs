@@ -132,9 +132,8 @@ pub(super) fn parse(value: &Value, place: Place<'_>, found: &mut Findings) -> Op
     fixed(packet, "required_output_schema", OUTPUT_SCHEMA, found);
     let task = packet.required("task", found);
     let task = task.and_then(|value| read_task(value, packet.at("task"), found));
-    let locks = packet.list("active_locks", found);
-    let locks = locks.and_then(|items| shape::locks(packet, "active_locks", items, found));
-    let context = read_contexts(packet, found);
+    let locks = packet.all("active_locks", shape::lock, found);
+    let context = packet.all("context_package", read_context, found);
     packet.close(
         &[
             "schema_version",
@@ -170,10 +169,8 @@ fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Ta
     let task_id = shape::task_id(object, "task_id", found);
     let title = object.text("title", Length::UpTo(LONGEST_TITLE), found);
     let by_name = |name: &str| Pace::ALL.into_iter().find(|pace| pace.name() == name);
-    let pace = object.word("type", by_name, "parallelizable, serial", found);
-    let dependencies = object.list("dependencies", found);
-    let dependencies =
-        dependencies.and_then(|items| shape::tasks(object, "dependencies", items, found));
+    let kind = object.word("type", by_name, "parallelizable, serial", found);
+    let dependencies = object.all("dependencies", shape::task, found);
     let lock_scope = shape::resources(object, "lock_scope", found);
     not_empty(object, "lock_scope", lock_scope.as_deref(), found);
     let forbidden_scope = shape::resources(object, "forbidden_scope", found);
@@ -202,7 +199,7 @@ fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Ta
     Some(Task {
         task_id: task_id?,
         title: title?.to_owned(),
-        pace: pace?,
+        pace: kind?,
         dependencies: dependencies?,
         lock_scope: lock_scope?,
         forbidden_scope: forbidden_scope?,
@@ -234,18 +231,6 @@ fn not_empty<T>(object: Object<'_, '_>, key: &str, list: Option<&[T]>, found: &m
     }
 }
 
-fn read_contexts(packet: Object<'_, '_>, found: &mut Findings) -> Option<Vec<Context>> {
-    let items = packet.list("context_package", found)?;
-    let place = packet.at("context_package");
-    let before = found.count();
-    let list: Vec<Context> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read_context(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
-}
-
 fn read_context(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Context> {
     let object = Object::of(value, place, found)?;
     let by_name = |name: &str| {
@@ -255,9 +240,10 @@ fn read_context(value: &Value, place: Place<'_>, found: &mut Findings) -> Option
     };
     let kind = object.word("kind", by_name, "file, note, command, constraint", found);
     // An empty value says nothing, but the letter of the contract lets it be.
-    let length = match found.is_strict() {
-        true => Length::Filled,
-        false => Length::Any,
+    let length = if found.is_strict() {
+        Length::Filled
+    } else {
+        Length::Any
     };
     let value = object.required("value", found);
     let value = value.and_then(|value| text(value, object.at("value"), length, found));

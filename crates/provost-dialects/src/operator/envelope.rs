@@ -23,12 +23,10 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
 fn read(value: &Value, found: &mut Findings) -> Option<()> {
     let payload = Object::payload(value, found)?;
     let run_id = shape::header(payload, found)?;
-    let deltas = payload.list("ledger_delta", found);
-    let deltas = deltas.and_then(|items| read_deltas(items, payload.at("ledger_delta"), found));
-    let assignments = read_assignments(payload, found);
-    let locks = payload.list("active_locks", found);
-    let locks = locks.and_then(|items| shape::locks(payload, "active_locks", items, found));
-    let blockers = shape::blockers(payload, "blockers", found);
+    let deltas = payload.all("ledger_delta", read_delta, found);
+    let assignments = payload.all("assignments", assignment::parse, found);
+    let locks = payload.all("active_locks", shape::lock, found);
+    let blockers = payload.all("blockers", shape::blocker, found);
     payload.texts("next_actions", Length::Any, found);
     payload.close(
         &[
@@ -70,22 +68,8 @@ fn read(value: &Value, found: &mut Findings) -> Option<()> {
     Some(())
 }
 
-/// Reads deltas at `place`; only when all of them are good.
-pub(super) fn read_deltas(
-    items: &[Value],
-    place: Place<'_>,
-    found: &mut Findings,
-) -> Option<Vec<Delta>> {
-    let before = found.count();
-    let list: Vec<Delta> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read_delta(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
-}
-
-fn read_delta(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Delta> {
+/// Reads a delta at `place`; nothing when its shape is wrong.
+pub(super) fn read_delta(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Delta> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found);
@@ -140,13 +124,6 @@ pub(super) fn read_pulse(object: Object<'_, '_>, found: &mut Findings) -> Pulse 
         timed_out: object.optional_flag("timed_out", found),
         retry_after_ms,
     }
-}
-
-fn read_assignments(payload: Object<'_, '_>, found: &mut Findings) -> Option<Vec<Assignment>> {
-    let items = payload.list("assignments", found)?;
-    let place = payload.at("assignments");
-    let read = |(at, item)| assignment::parse(item, place.index(at), found);
-    items.iter().enumerate().map(read).collect()
 }
 
 fn judge_deltas(

@@ -59,6 +59,18 @@ impl Findings {
         self.list.len() + self.more
     }
 
+    /// Nothing, to be looked for as closely.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.strictness)
+    }
+
+    /// Takes over what was found apart.
+    pub(super) fn absorb(&mut self, others: Self) {
+        let room = MOST_TOLD - self.list.len();
+        self.more += others.more + others.list.len().saturating_sub(room);
+        self.list.extend(others.list.into_iter().take(room));
+    }
+
     pub(super) fn add(&mut self, code: Code, place: Place<'_>, problem: impl fmt::Display) {
         if self.list.len() == MOST_TOLD {
             self.more += 1;
@@ -104,10 +116,10 @@ impl Findings {
         }
         let Some(first) = self.list.first() else {
             let verdict = Verdict::allow(answer.reason);
-            return match details.is_empty() {
-                true => verdict,
-                false => verdict.with(Value::Object(details)),
-            };
+            if details.is_empty() {
+                return verdict;
+            }
+            return verdict.with(Value::Object(details));
         };
         let others = self.count() - 1;
         let place = match first.path.as_str() {

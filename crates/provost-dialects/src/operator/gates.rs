@@ -2,13 +2,14 @@
 
 use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
+use provost_core::board::row::TaskId;
 use provost_core::code::Code;
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Place};
 use super::object::{Length, Object};
-use super::result::{self, TaskResult};
-use super::{Answer, Surroundings, shape};
+use super::result::{self, Outcome, TaskResult};
+use super::{Answer, Surroundings, assignment, shape};
 
 /// Holds a result against the scope of its task.
 pub(super) fn check_result(
@@ -44,7 +45,7 @@ fn judge_result(
     let result = payload.required("result", found);
     let result = result.and_then(|value| result::parse(value, place, found));
     let scope = payload.required("assignment", found);
-    let scope = scope.and_then(|value| Scope::read(value, payload.at("assignment"), found));
+    let scope = scope.and_then(|value| Bounds::read(value, payload.at("assignment"), found));
     payload.close(&["task_id", "result", "assignment"], found);
     let (result, scope) = (result?, scope?);
     if task_id.is_some_and(|task_id| task_id != result.task_id) {
@@ -63,46 +64,67 @@ fn judge_result(
     Some(())
 }
 
-/// What an assignment says about its result: all of a packet, its task, or only the scope.
-struct Scope<'v> {
+/// What an assignment says about its result: all of a packet, or only the scope.
+struct Bounds {
     lock_scope: Vec<Resource>,
     forbidden_scope: Vec<Resource>,
-    run_id: Option<&'v str>,
-    task_id: Option<&'v str>,
+    run_id: Option<String>,
+    task_id: Option<TaskId>,
+    criteria: Vec<String>,
 }
 
-impl<'v> Scope<'v> {
-    fn read(value: &'v Value, place: Place<'_>, found: &mut Findings) -> Option<Self> {
-        let packet = Object::of(value, place, found)?;
-        let inner = packet.at("task");
-        let task = match packet.optional("task") {
-            Some(task) => Object::of(task, inner, found)?,
-            None => packet,
-        };
-        let lock_scope = shape::resources(task, "lock_scope", found);
-        if lock_scope.as_ref().is_some_and(Vec::is_empty) {
-            found.add(Code::SchemaInvalid, task.at("lock_scope"), "is empty");
+impl Bounds {
+    fn read(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Self> {
+        let object = Object::of(value, place, found)?;
+        if object.optional("task").is_some() {
+            let packet = assignment::parse(value, place, found)?;
+            return Some(Self {
+                lock_scope: packet.task.lock_scope,
+                forbidden_scope: packet.task.forbidden_scope,
+                run_id: Some(packet.run_id),
+                task_id: Some(packet.task.task_id),
+                criteria: packet.task.acceptance_criteria,
+            });
         }
-        let forbidden_scope = match task.optional("forbidden_scope") {
-            Some(_) => shape::resources(task, "forbidden_scope", found),
+        let lock_scope = shape::resources(object, "lock_scope", found);
+        if lock_scope.as_ref().is_some_and(Vec::is_empty) {
+            found.add(Code::SchemaInvalid, object.at("lock_scope"), "is empty");
+        }
+        let forbidden_scope = match object.optional("forbidden_scope") {
+            Some(_) => shape::resources(object, "forbidden_scope", found),
             None => Some(Vec::new()),
         };
-        let text = |object: Object<'v, '_>, key| object.optional(key).and_then(Value::as_str);
+        let criteria = match object.optional("acceptance_criteria") {
+            Some(_) => object.texts("acceptance_criteria", Length::Filled, found),
+            None => Some(Vec::new()),
+        };
+        let run_id = object.optional("run_id");
+        let run_id = run_id.and_then(|_| shape::run_id(object, found));
+        let task_id = object.optional("task_id");
+        let task_id = task_id.and_then(|_| shape::task_id(object, "task_id", found));
         Some(Self {
             lock_scope: lock_scope?,
             forbidden_scope: forbidden_scope?,
-            run_id: text(packet, "run_id"),
-            task_id: text(task, "task_id"),
+            run_id: run_id.map(str::to_owned),
+            task_id,
+            criteria: criteria?.into_iter().map(str::to_owned).collect(),
         })
     }
 
     fn judge(&self, result: &TaskResult, place: Place<'_>, found: &mut Findings) {
-        if self.run_id.is_some_and(|run_id| run_id != result.run_id) {
+        if self
+            .run_id
+            .as_ref()
+            .is_some_and(|run_id| *run_id != result.run_id)
+        {
             let problem = "is not the run of the assignment";
             found.add(Code::SchemaInvalid, place.key("run_id"), problem);
         }
-        let other_task = |task: &str| task != result.task_id.as_str();
-        if self.task_id.is_some_and(other_task) {
+        if self
+            .task_id
+            .as_ref()
+            .is_some_and(|task| *task != result.task_id)
+        {
             let problem = "is not the task of the assignment";
             found.add(Code::SchemaInvalid, place.key("task_id"), problem);
         }
@@ -116,6 +138,15 @@ impl<'v> Scope<'v> {
         for (at, why) in acceptance::trespasses(&changed, &self.lock_scope, forbidden) {
             let item = list.index(at);
             found.add(why.code(), item.key("resource"), why);
+        }
+        if result.status == Outcome::Done {
+            let required: Vec<&str> = self.criteria.iter().map(String::as_str).collect();
+            for shortfall in acceptance::shortfalls(&required, &result.checks) {
+                if let Shortfall::Unchecked(at) = shortfall {
+                    let problem = format!("`{}` was not checked", required[at]);
+                    found.add(shortfall.code(), place.key("acceptance_check"), problem);
+                }
+            }
         }
     }
 }
@@ -136,19 +167,15 @@ pub(super) fn check_completion(value: &Value, found: &mut Findings) -> Answer {
 fn judge_completion(payload: Object<'_, '_>, found: &mut Findings) -> Option<&'static str> {
     shape::task_id(payload, "task_id", found);
     let required = payload.texts("required_criteria", Length::Filled, found);
-    let items = payload.list("acceptance_check", found);
-    payload.close(&["task_id", "required_criteria", "acceptance_check"], found);
-    let place = payload.at("acceptance_check");
-    let (required, items) = (required?, items?);
     let before = found.count();
-    let checks: Vec<Check> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read_check(item, place.index(at), found))
-        .collect();
-    if found.count() > before {
+    let checks = payload.all("acceptance_check", read_check, found);
+    let is_misread = found.count() > before;
+    payload.close(&["task_id", "required_criteria", "acceptance_check"], found);
+    if is_misread {
         return Some("R-PC-002");
     }
+    let (required, checks) = (required?, checks?);
+    let place = payload.at("acceptance_check");
     if found.is_strict() && required.is_empty() {
         let problem = "is empty: nothing says what done means";
         found.add(

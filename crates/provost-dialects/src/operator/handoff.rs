@@ -63,7 +63,7 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     Answer::new("the hand-off holds")
 }
 
-fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
+pub(super) fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
     let payload = Object::payload(value, found)?;
     let run_id = shape::header(payload, found)?;
     let objective = payload.text("objective", Length::Filled, found);
@@ -72,11 +72,11 @@ fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
         let problem = "is not an object or a list";
         found.add(Code::SchemaInvalid, payload.at("constraints"), problem);
     }
-    let ledger = each(payload, "ledger", read_row, found);
-    let active_locks = each(payload, "active_locks", shape::lock, found);
-    let dependencies = each(payload, "dependencies", read_dependency, found);
-    let open_blockers = shape::blockers(payload, "open_blockers", found);
-    let acceptance_targets = each(payload, "acceptance_targets", read_target, found);
+    let ledger = payload.all("ledger", read_row, found);
+    let active_locks = payload.all("active_locks", shape::lock, found);
+    let dependencies = payload.all("dependencies", read_dependency, found);
+    let open_blockers = payload.all("open_blockers", shape::blocker, found);
+    let acceptance_targets = payload.all("acceptance_targets", read_target, found);
     payload.close(
         &[
             "schema_version",
@@ -104,23 +104,6 @@ fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
     };
     judge(&handoff, payload, found);
     Some(handoff)
-}
-
-fn each<T>(
-    payload: Object<'_, '_>,
-    key: &str,
-    read: impl Fn(&Value, Place<'_>, &mut Findings) -> Option<T>,
-    found: &mut Findings,
-) -> Option<Vec<T>> {
-    let items = payload.list(key, found)?;
-    let place = payload.at(key);
-    let before = found.count();
-    let list: Vec<T> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
 }
 
 fn read_row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<HandoffRow> {
@@ -243,7 +226,10 @@ impl Handoff {
         };
         let dependency =
             |(task, on): &(TaskId, TaskId)| json!({ "task_id": task, "depends_on_task_id": on });
-        let target = |(task, criteria): &(TaskId, Vec<String>)| json!({ "task_id": task, "criteria": criteria });
+        let target = |target: &(TaskId, Vec<String>)| {
+            let (task, criteria) = target;
+            json!({ "task_id": task, "criteria": criteria })
+        };
         let blocker = |one: &Blocker| {
             let mut blocker = json!({
                 "task_id": one.task_id,

@@ -25,8 +25,7 @@ fn read(value: &Value, found: &mut Findings) -> Option<Value> {
         Some(_) => payload.texts("applied_delta_ids", Length::Filled, found),
         None => Some(Vec::new()),
     };
-    let items = payload.list("deltas", found);
-    let deltas = items.and_then(|items| envelope::read_deltas(items, payload.at("deltas"), found));
+    let deltas = payload.all("deltas", envelope::read_delta, found);
     payload.close(&["base_ledger", "applied_delta_ids", "deltas"], found);
     let (base, applied, deltas) = (base?, applied?, deltas?);
     let applied = applied.into_iter().map(str::to_owned);
@@ -64,9 +63,7 @@ fn read_streams(
     for (at, item) in items?.iter().enumerate() {
         let stream = Object::of(item, place.index(at), found)?;
         let version = stream.count("base_version", 0, found);
-        let deltas = stream.list("deltas", found);
-        let deltas =
-            deltas.and_then(|items| envelope::read_deltas(items, stream.at("deltas"), found));
+        let deltas = stream.all("deltas", envelope::read_delta, found);
         stream.close(&["base_version", "deltas", "stream_id"], found);
         match board.apply_on(version?, &deltas?, reuse(found)) {
             Ok(after) => {
@@ -87,9 +84,10 @@ fn read_streams(
 }
 
 fn reuse(found: &Findings) -> Reuse {
-    match found.is_strict() {
-        true => Reuse::Refuse,
-        false => Reuse::Ignore,
+    if found.is_strict() {
+        Reuse::Refuse
+    } else {
+        Reuse::Ignore
     }
 }
 
@@ -124,16 +122,9 @@ struct Base<'v> {
 
 impl<'v> Base<'v> {
     fn read(payload: Object<'v, '_>, found: &mut Findings) -> Option<Self> {
-        let items = payload.list("base_ledger", found)?;
-        let place = payload.at("base_ledger");
-        let before = found.count();
-        let rows: Vec<Row> = items
-            .iter()
-            .enumerate()
-            .filter_map(|(at, item)| row(item, place.index(at), found))
-            .collect();
-        let written = items.iter().collect();
-        (found.count() == before).then_some(Self { rows, written })
+        let rows = payload.all("base_ledger", row, found)?;
+        let written = payload.list("base_ledger", found)?.iter().collect();
+        Some(Self { rows, written })
     }
 
     /// The rows of `board` as the payload writes rows: what deltas do not touch stays as it was.
@@ -164,9 +155,7 @@ pub(super) fn row(value: &Value, place: Place<'_>, found: &mut Findings) -> Opti
         None | Some(Value::Null) => "",
         Some(_) => object.text("owner", Length::Any, found).unwrap_or_default(),
     };
-    let dependencies = object.optional_list("dependencies", found);
-    let dependencies =
-        dependencies.and_then(|items| shape::tasks(object, "dependencies", items, found));
+    let dependencies = object.optional_all("dependencies", shape::task, found);
     let pulse = match object.optional("last_heartbeat_at") {
         Some(Value::Null) => Pulse::default(),
         _ => envelope::read_pulse(object, found),

@@ -17,8 +17,7 @@ const MOST_NAMED: usize = 10_000;
 
 pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     if let Some(payload) = Object::payload(value, found) {
-        let items = payload.list("locks", found);
-        let locks = items.and_then(|items| shape::locks(payload, "locks", items, found));
+        let locks = payload.all("locks", shape::lock, found);
         payload.close(&["locks"], found);
         if let Some(locks) = locks {
             shape::conflicts(&locks, payload.at("locks"), found);
@@ -53,11 +52,11 @@ fn live(payload: Object<'_, '_>, found: &mut Findings) -> Option<Vec<&'static st
     let mut board = Board::default();
     let mut steps = Vec::new();
     for (at, item) in items.iter().enumerate() {
-        let place = place.index(at);
-        let before = found.list().len();
-        board.act(item, place, found);
-        let refusal = found.list().get(before);
+        let mut own = found.fresh();
+        board.act(item, place.index(at), &mut own);
+        let refusal = own.list().first();
         steps.push(refusal.map_or("ok", |finding| finding.code.name()));
+        found.absorb(own);
     }
     Some(steps)
 }

@@ -1,7 +1,7 @@
 //! Reads the fields of an object, and says what is wrong with each.
 //!
-//! What is absent or empty is MISSING_REQUIRED_INPUT, what has another type or value is
-//! SCHEMA_INVALID. A `null` is a value of another type.
+//! What is absent or empty is `MISSING_REQUIRED_INPUT`, what has another type or value is
+//! `SCHEMA_INVALID`. A `null` is a value of another type.
 
 use provost_core::code::Code;
 use serde_json::{Map, Value};
@@ -29,13 +29,11 @@ pub(super) struct Object<'v, 'p> {
 impl<'v, 'p> Object<'v, 'p> {
     /// The object that `value` is.
     pub(super) fn of(value: &'v Value, place: Place<'p>, found: &mut Findings) -> Option<Self> {
-        match value {
-            Value::Object(map) => Some(Self { map, place }),
-            _ => {
-                found.add(Code::SchemaInvalid, place, "is not an object");
-                None
-            }
-        }
+        let Value::Object(map) = value else {
+            found.add(Code::SchemaInvalid, place, "is not an object");
+            return None;
+        };
+        Some(Self { map, place })
     }
 
     /// The object that a whole payload is.
@@ -100,15 +98,31 @@ impl<'v, 'p> Object<'v, 'p> {
         length: Length,
         found: &mut Findings,
     ) -> Option<Vec<&'v str>> {
-        let items = self.list(key, found)?;
-        let place = self.at(key);
-        let before = found.count();
-        let texts: Vec<&str> = items
-            .iter()
-            .enumerate()
-            .filter_map(|(at, item)| text(item, place.index(at), length, found))
-            .collect();
-        (found.count() == before).then_some(texts)
+        self.all(
+            key,
+            |item, place, found| text(item, place, length, found),
+            found,
+        )
+    }
+
+    /// The list `key` of what `read` reads; only when all of it is good.
+    pub(super) fn all<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+        found: &mut Findings,
+    ) -> Option<Vec<T>> {
+        all(self.list(key, found)?, self.at(key), read, found)
+    }
+
+    /// The list `key` of what `read` reads, only when all of it is good; an absent one is empty.
+    pub(super) fn optional_all<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+        found: &mut Findings,
+    ) -> Option<Vec<T>> {
+        all(self.optional_list(key, found)?, self.at(key), read, found)
     }
 
     /// The boolean `key`.
@@ -199,13 +213,11 @@ pub(super) fn list<'v>(
     place: Place<'_>,
     found: &mut Findings,
 ) -> Option<&'v [Value]> {
-    match value {
-        Value::Array(items) => Some(items),
-        _ => {
-            found.add(Code::SchemaInvalid, place, "is not a list");
-            None
-        }
-    }
+    let Value::Array(items) = value else {
+        found.add(Code::SchemaInvalid, place, "is not a list");
+        return None;
+    };
+    Some(items)
 }
 
 fn flag(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<bool> {
@@ -214,4 +226,19 @@ fn flag(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<bool> {
         found.add(Code::SchemaInvalid, place, "is not true or false");
     }
     flag
+}
+
+/// What `read` reads from each of `items`; only when all of them are good.
+pub(super) fn all<'v, T>(
+    items: &'v [Value],
+    place: Place<'_>,
+    read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+    found: &mut Findings,
+) -> Option<Vec<T>> {
+    let before = found.count();
+    let mut list = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        list.extend(read(item, place.index(at), found));
+    }
+    (found.count() == before).then_some(list)
 }

@@ -62,9 +62,10 @@ pub(super) fn judge(
     place: Place<'_>,
     found: &mut Findings,
 ) {
-    let cycles = match found.is_strict() {
-        true => Cycles::Find,
-        false => Cycles::Ignore,
+    let cycles = if found.is_strict() {
+        Cycles::Find
+    } else {
+        Cycles::Ignore
     };
     for issue in reconcile::issues(rows, locks, events, cycles) {
         found.add(issue.code(), place, issue);

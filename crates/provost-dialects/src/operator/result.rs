@@ -82,7 +82,7 @@ pub(super) fn parse(value: &Value, place: Place<'_>, found: &mut Findings) -> Op
     let run_id = shape::header(object, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = object.word("status", Outcome::parse, "done, blocked, failed", found);
-    let changes = read_changes(object, found);
+    let changes = object.all("changes", read_change, found);
     let checks = read_checks(object, status, found);
     let worklog_path = shape::worklog_path(object, found);
     let notes = read_notes(object, found);
@@ -138,18 +138,6 @@ fn tell(list: Vec<Shortfall>, object: Object<'_, '_>, found: &mut Findings) {
     }
 }
 
-fn read_changes(object: Object<'_, '_>, found: &mut Findings) -> Option<Vec<Change>> {
-    let items = object.list("changes", found)?;
-    let place = object.at("changes");
-    let before = found.count();
-    let list: Vec<Change> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read_change(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
-}
-
 fn read_change(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Change> {
     let object = Object::of(value, place, found)?;
     let resource = object.required("resource", found);
@@ -170,20 +158,15 @@ fn read_checks(
     status: Option<Outcome>,
     found: &mut Findings,
 ) -> Option<Vec<Check>> {
-    let items = object.list("acceptance_check", found)?;
-    let place = object.at("acceptance_check");
-    let before = found.count();
     // Of a task that is done, the rule of acceptance says it better.
     let length = match (status, found.is_strict()) {
         (Some(Outcome::Done), _) | (_, false) => Length::Any,
         (_, true) => Length::Filled,
     };
-    let list: Vec<Check> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| read_check(item, place.index(at), length, found))
-        .collect();
-    (found.count() == before).then_some(list)
+    let read = |item: &Value, place: Place<'_>, found: &mut Findings| {
+        read_check(item, place, length, found)
+    };
+    object.all("acceptance_check", read, found)
 }
 
 /// Whether a criterion holds.

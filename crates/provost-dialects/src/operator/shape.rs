@@ -50,9 +50,10 @@ fn version(payload: Object<'_, '_>, found: &mut Findings) -> Option<()> {
 /// The run that an object belongs to.
 pub(super) fn run_id<'v>(object: Object<'v, '_>, found: &mut Findings) -> Option<&'v str> {
     let text = object.text("run_id", Length::Filled, found)?;
-    let is_good = match found.is_strict() {
-        true => row::is_random_uuid(text),
-        false => row::is_loose_uuid(text),
+    let is_good = if found.is_strict() {
+        row::is_random_uuid(text)
+    } else {
+        row::is_loose_uuid(text)
     };
     if is_good {
         return Some(text);
@@ -76,18 +77,6 @@ pub(super) fn task(value: &Value, place: Place<'_>, found: &mut Findings) -> Opt
         found.add(Code::SchemaInvalid, place, problem);
     }
     task
-}
-
-/// The list `key` of tasks; only when all of them are good.
-pub(super) fn tasks(
-    object: Object<'_, '_>,
-    key: &str,
-    items: &[Value],
-    found: &mut Findings,
-) -> Option<Vec<TaskId>> {
-    let place = object.at(key);
-    let read = |(at, item)| task(item, place.index(at), found);
-    items.iter().enumerate().map(read).collect()
 }
 
 /// The state `key`.
@@ -183,15 +172,7 @@ pub(super) fn resources(
     key: &str,
     found: &mut Findings,
 ) -> Option<Vec<Resource>> {
-    let items = object.list(key, found)?;
-    let place = object.at(key);
-    let before = found.count();
-    let list: Vec<Resource> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| resource(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
+    object.all(key, resource, found)
 }
 
 /// The lock that `value` is.
@@ -207,23 +188,6 @@ pub(super) fn lock(value: &Value, place: Place<'_>, found: &mut Findings) -> Opt
         resource: resource?,
         active: active?,
     })
-}
-
-/// The list `key` of locks; only when all of them are good.
-pub(super) fn locks(
-    object: Object<'_, '_>,
-    key: &str,
-    items: &[Value],
-    found: &mut Findings,
-) -> Option<Vec<Lock>> {
-    let place = object.at(key);
-    let before = found.count();
-    let list: Vec<Lock> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| lock(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
 }
 
 /// Tells of locks of different tasks that overlap.
@@ -251,24 +215,8 @@ pub struct Blocker {
     pub details: Option<Value>,
 }
 
-/// The list `key` of blockers; only when all of them are good.
-pub(super) fn blockers(
-    object: Object<'_, '_>,
-    key: &str,
-    found: &mut Findings,
-) -> Option<Vec<Blocker>> {
-    let items = object.list(key, found)?;
-    let place = object.at(key);
-    let before = found.count();
-    let list: Vec<Blocker> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| blocker(item, place.index(at), found))
-        .collect();
-    (found.count() == before).then_some(list)
-}
-
-fn blocker(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Blocker> {
+/// The blocker that `value` is.
+pub(super) fn blocker(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Blocker> {
     let object = Object::of(value, place, found)?;
     let task_id = task_id(object, "task_id", found);
     let code = code(object, "code", found);

@@ -94,10 +94,7 @@ fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Re
         None | Some(Value::Null) => "",
         Some(_) => object.text("owner", Length::Any, found)?,
     };
-    let items = object.optional_list("dependencies", found)?;
-    let list = object.at("dependencies");
-    let read = |(at, item)| read_dependency(item, list.index(at), found);
-    let dependencies: Option<Vec<Dependency>> = items.iter().enumerate().map(read).collect();
+    let dependencies = object.optional_all("dependencies", read_dependency, found);
     object.close(
         &["task_id", "status", "version", "owner", "dependencies"],
         found,

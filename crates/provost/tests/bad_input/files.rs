@@ -21,6 +21,9 @@ const INVALID: (i32, Code) = (2, Code::InputInvalid);
 const TOO_LARGE: (i32, Code) = (2, Code::InputTooLarge);
 const UNREADABLE: (i32, Code) = (2, Code::InputUnreadable);
 
+/// What a check of a contract says of any payload that it cannot read, however large.
+const REFUSED: &[(i32, Code)] = &[(1, Code::SchemaInvalid), (1, Code::MissingRequiredInput)];
+
 const READINGS: &[Reading] = &[
     Reading {
         argv: &["check", "scope", "--file"],
@@ -49,6 +52,22 @@ const READINGS: &[Reading] = &[
     Reading {
         argv: &["verify", "../repo", "--key"],
         wrong: &[(2, Code::UsageError), TOO_LARGE],
+    },
+    Reading {
+        argv: &["check", "assignment"],
+        wrong: REFUSED,
+    },
+    Reading {
+        argv: &["check", "result", "--strict"],
+        wrong: REFUSED,
+    },
+    Reading {
+        argv: &["check", "lock-lifecycle"],
+        wrong: REFUSED,
+    },
+    Reading {
+        argv: &["check", "worklog", "--outcome", "done", "--lines"],
+        wrong: REFUSED,
     },
 ];
 
