@@ -211,8 +211,12 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         symlink(&elsewhere, root.join("phase_07")).unwrap();
         let (exit, answer) = call(&stage, &["check", "packet", "--phase-id", "phase_07"]);
-        assert_ne!(exit, Some(0), "{answer}");
+        assert_eq!(exit, Some(1), "{answer}");
         assert_eq!(answer["allow"], false);
+        fs::remove_file(root.join("phase_07")).unwrap();
+        fs::write(root.join("phase_07"), "a file").unwrap();
+        let (exit, answer) = call(&stage, &["check", "packet", "--phase-id", "phase_07"]);
+        assert_eq!(exit, Some(1), "{answer}");
     }
 
     #[test]

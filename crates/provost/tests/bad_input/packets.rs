@@ -64,19 +64,36 @@ fn no_bad_file_in_a_packet_gives_more_than_a_verdict() {
     let place = stage.at("bad");
     fs::create_dir(&place).unwrap();
     let mut bad = files::wrong(&place);
-    bad.extend(files::unreadable(&place));
+    let ours = |(_, path): &(&str, std::path::PathBuf)| {
+        // They are moved about, so only what lies here; what is missing has its own test.
+        path.starts_with(&place) && path.symlink_metadata().is_ok()
+    };
+    bad.extend(files::unreadable(&place).into_iter().filter(ours));
     let bombs = bombs(&place);
-    let names = [
-        ("task_card.yaml", true),
-        ("workspace_before.json", false),
-        ("acceptance_run_log.jsonl", false),
+    // How JSON is read is shown by other commands; here that it is asked for an answer at all.
+    let few = [
+        "empty",
+        "not_utf8",
+        "deep",
+        "objects",
+        "zeros",
+        "directory",
+        "fifo",
+        "loop",
     ];
-    for (name, yaml) in names {
+    let yaml = bad.iter().chain(&bombs).collect::<Vec<_>>();
+    let json = bad.iter().filter(|(kind, _)| few.contains(kind));
+    let json = json.collect::<Vec<_>>();
+    let names = [
+        ("task_card.yaml", yaml),
+        ("workspace_before.json", json.clone()),
+        ("acceptance_run_log.jsonl", json),
+    ];
+    for (name, kinds) in names {
         let target = stage.at(PLACE).join(name);
         let good = fs::read(&target).unwrap();
         fs::remove_file(&target).unwrap();
-        let more = if yaml { bombs.as_slice() } else { &[] };
-        for (kind, path) in bad.iter().chain(more) {
+        for (kind, path) in kinds {
             // Moved there and back: a fifo cannot be copied.
             fs::rename(path, &target).unwrap();
             let what = format!("{kind} as {name}");
