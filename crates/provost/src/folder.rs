@@ -68,8 +68,8 @@ impl<'a> Folder<'a> {
         };
         Ok(Self {
             which,
-            files,
             repository,
+            files,
             directory,
             place,
         })
