@@ -81,8 +81,8 @@ impl<'a> Folder<'a> {
         let wanted = packet::wanted(&task_card).into_iter();
         let evidence = wanted.map(|(evidence, path)| Found {
             evidence,
-            in_repository: taken(&self.repository, &path),
-            in_packet: self.taken(&path),
+            in_repository: taken(&self.repository, &path, LARGEST),
+            in_packet: self.taken(&path, LARGEST),
             path,
         });
         Ok(Packet {
@@ -114,15 +114,21 @@ impl<'a> Folder<'a> {
 
     /// A file of the packet.
     pub(crate) fn source(&self, name: &str) -> Source {
+        let limit = match name {
+            packet::TASK_CARD | packet::EXECUTOR_REPORT | packet::VALIDATOR_REPORT => {
+                packet::LARGEST_YAML
+            }
+            _ => LARGEST,
+        };
         match RepoPath::try_from(name) {
-            Ok(path) => self.taken(&path),
+            Ok(path) => self.taken(&path, limit),
             Err(why) => Source::Unreadable(why.to_string()),
         }
     }
 
-    fn taken(&self, path: &RepoPath) -> Source {
+    fn taken(&self, path: &RepoPath, limit: usize) -> Source {
         match &self.files {
-            Ok(files) => taken(files, path),
+            Ok(files) => taken(files, path, limit),
             Err(error) => Source::Unreadable(format!("the packet: {error}")),
         }
     }
@@ -130,7 +136,7 @@ impl<'a> Folder<'a> {
     /// A file of the repository.
     pub(crate) fn document(&self, path: &str) -> Document {
         let source = match RepoPath::try_from(path) {
-            Ok(path) => taken(&self.repository, &path),
+            Ok(path) => taken(&self.repository, &path, LARGEST),
             Err(why) => Source::Unreadable(why.to_string()),
         };
         Document {
@@ -164,8 +170,8 @@ fn within(root: &Path, below: &RepoPath) -> Result<Option<RepoPath>, Failure> {
     Ok(path.and_then(|path| RepoPath::try_from(path.to_str()?).ok()))
 }
 
-fn taken(directory: &Below, path: &RepoPath) -> Source {
-    match directory.read(path, LARGEST) {
+fn taken(directory: &Below, path: &RepoPath, limit: usize) -> Source {
+    match directory.read(path, limit) {
         Ok(bytes) => Source::Bytes(bytes),
         Err(ForeignError::Missing) => Source::Missing,
         Err(error) => Source::Unreadable(error.to_string()),

@@ -36,18 +36,19 @@ fn bombs(place: &Path) -> Vec<(&'static str, std::path::PathBuf)> {
         ("laughs", laughs),
         (
             "heavy",
-            format!("- &a {}\n{}", "x".repeat(8_000_000), "- *a\n".repeat(1000)),
+            format!("- &a {}\n{}", "x".repeat(3_000_000), "- *a\n".repeat(1000)),
         ),
-        ("anchors", "&a [".repeat(4_000_000)),
-        ("dashes", "- ".repeat(8_000_000)),
-        ("questions", "? ".repeat(8_000_000)),
-        ("keys", "a: ".repeat(5_000_000)),
-        ("block", format!("a: |\n{}", " x\n".repeat(5_000_000))),
+        ("anchors", "&a [".repeat(1_000_000)),
+        ("dashes", "- ".repeat(2_000_000)),
+        ("questions", "? ".repeat(2_000_000)),
+        ("keys", "a: ".repeat(1_300_000)),
+        ("block", format!("a: |\n{}", " x\n".repeat(1_300_000))),
         ("repeated", "schema_version: x\n".repeat(2)),
         ("tagged", "!!python/object:os.system [x]\n".to_owned()),
-        ("comments", "#\n".repeat(8_000_000)),
-        ("documents", "---\n".repeat(4_000_000)),
-        ("tabs", "\t".repeat(16_000_000)),
+        ("comments", "#\n".repeat(2_000_000)),
+        ("documents", "---\n".repeat(1_000_000)),
+        ("plain", format!("a: {}", "x y ".repeat(1_000_000))),
+        ("tabs", "\t".repeat(4_000_000)),
     ];
     let put = |(name, text): (&'static str, String)| {
         let path = place.join(name);
