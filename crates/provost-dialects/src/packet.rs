@@ -48,6 +48,10 @@ pub const EXECUTOR_REPORT: &str = "executor_report.yaml";
 /// The validator's report, always there.
 pub const VALIDATOR_REPORT: &str = "validator_report.yaml";
 
+/// The largest YAML file of a packet that is read, in bytes; what people and agents write is small,
+/// and a longer text only takes time. Evidence may be as large as any JSON.
+pub const LARGEST_YAML: usize = 4 * 1024 * 1024;
+
 /// What reading a file came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {

@@ -36,7 +36,8 @@ pub(crate) struct Which {
 pub(crate) struct Folder<'a> {
     pub(crate) which: &'a Which,
     repository: Below,
-    files: Below,
+    /// The files of the packet, or why there can be none.
+    files: Result<Below, ForeignError>,
     /// The packet, from the root of the repository; none if it lies outside.
     pub(crate) directory: Option<RepoPath>,
     /// The packet, as the machine finds it.
@@ -58,11 +59,8 @@ impl<'a> Folder<'a> {
         let below = packet::directory(&which.phase_id).map_err(refused)?;
         let root = &which.packet_root;
         let place = root.join(below.as_str());
-        let failed = |error: ForeignError| {
-            let reason = format!("`{}`: {error}", place.display());
-            NoFolder::Failed(Failure::new(Code::InputUnreadable, reason))
-        };
-        let repository = Below::new(Path::new(".")).map_err(failed)?;
+        let repository = Below::new(Path::new("."))
+            .map_err(|error| NoFolder::Failed(Failure::of(Code::InputUnreadable, &error)))?;
         let directory = within(root, &below).map_err(NoFolder::Failed)?;
         let files = match &directory {
             // Whatever lies in the repository may have been put there by an agent.
@@ -71,8 +69,8 @@ impl<'a> Folder<'a> {
         };
         Ok(Self {
             which,
-            files: files.map_err(failed)?,
             repository,
+            files,
             directory,
             place,
         })
@@ -84,8 +82,8 @@ impl<'a> Folder<'a> {
         let wanted = packet::wanted(&task_card).into_iter();
         let evidence = wanted.map(|(evidence, path)| Found {
             evidence,
-            in_repository: taken(&self.repository, &path),
-            in_packet: taken(&self.files, &path),
+            in_repository: taken(&self.repository, &path, LARGEST),
+            in_packet: self.taken(&path, LARGEST),
             path,
         });
         Ok(Packet {
@@ -117,26 +115,48 @@ impl<'a> Folder<'a> {
 
     /// A file of the packet.
     pub(crate) fn source(&self, name: &str) -> Source {
-        source(&self.files, name)
+        let limit = match name {
+            packet::TASK_CARD | packet::EXECUTOR_REPORT | packet::VALIDATOR_REPORT => {
+                packet::LARGEST_YAML
+            }
+            _ => LARGEST,
+        };
+        match RepoPath::try_from(name) {
+            Ok(path) => self.taken(&path, limit),
+            Err(why) => Source::Unreadable(why.to_string()),
+        }
+    }
+
+    fn taken(&self, path: &RepoPath, limit: usize) -> Source {
+        match &self.files {
+            Ok(files) => taken(files, path, limit),
+            Err(error) => Source::Unreadable(format!("the packet: {error}")),
+        }
     }
 
     /// A file of the repository.
     pub(crate) fn document(&self, path: &str) -> Document {
+        let source = match RepoPath::try_from(path) {
+            Ok(path) => taken(&self.repository, &path, LARGEST),
+            Err(why) => Source::Unreadable(why.to_string()),
+        };
         Document {
             path: path.to_owned(),
-            source: source(&self.repository, path),
+            source,
         }
     }
 
     /// Writes a file of the packet.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
-        self.files.write(name, text.as_bytes()).map_err(|error| {
-            let reason = format!(
-                "cannot write `{}`: {error}",
-                self.place.join(name).display()
-            );
+        let failed = |error: &ForeignError| {
+            let place = self.place.join(name);
+            let reason = format!("cannot write `{}`: {error}", place.display());
             Failure::new(Code::HostFailed, reason)
-        })
+        };
+        let files = self.files.as_ref().map_err(failed)?;
+        files
+            .write(name, text.as_bytes())
+            .map_err(|error| failed(&error))
     }
 }
 
@@ -151,15 +171,8 @@ fn within(root: &Path, below: &RepoPath) -> Result<Option<RepoPath>, Failure> {
     Ok(path.and_then(|path| RepoPath::try_from(path.to_str()?).ok()))
 }
 
-fn source(directory: &Below, path: &str) -> Source {
-    match RepoPath::try_from(path) {
-        Ok(path) => taken(directory, &path),
-        Err(why) => Source::Unreadable(why.to_string()),
-    }
-}
-
-fn taken(directory: &Below, path: &RepoPath) -> Source {
-    match directory.read(path, LARGEST) {
+fn taken(directory: &Below, path: &RepoPath, limit: usize) -> Source {
+    match directory.read(path, limit) {
         Ok(bytes) => Source::Bytes(bytes),
         Err(ForeignError::Missing) => Source::Missing,
         Err(error) => Source::Unreadable(error.to_string()),

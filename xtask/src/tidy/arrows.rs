@@ -57,7 +57,6 @@ const RULES: &[Rule] = &[
         others: Some(&[
             "granit-parser",
             "serde",
-            "serde-saphyr",
             "serde_json",
             "serde_path_to_error",
             "sha2",

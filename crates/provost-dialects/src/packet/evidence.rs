@@ -273,8 +273,11 @@ impl Bench<'_> {
                     .findings
                     .add(&name, &prefix, "the row is not an object"),
                 Err(error) => {
-                    self.findings
-                        .add(&name, &prefix, format!("is not JSON: {error}"));
+                    self.findings.add(
+                        &name,
+                        &prefix,
+                        format!("is not JSON without duplicate keys: {error}"),
+                    );
                 }
             }
         }

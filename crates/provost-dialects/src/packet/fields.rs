@@ -20,7 +20,11 @@ pub(super) fn mapping(
             None
         }
         Err(error) => {
-            findings.add(file, "", format!("is not YAML of one meaning: {error}"));
+            findings.add(
+                file,
+                "",
+                format!("is not YAML without duplicate keys: {error}"),
+            );
             None
         }
     }

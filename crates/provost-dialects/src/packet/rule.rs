@@ -301,7 +301,7 @@ mod tests {
         let slow = rule(&"*a".repeat(500));
         let path = "a".repeat(1000);
         let mut effort = Effort {
-            left: 2_000_000,
+            left: 1_500_000,
             spent: false,
         };
         assert!(slow.covers(&path, &mut effort));

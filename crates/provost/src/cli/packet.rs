@@ -169,22 +169,27 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
         directory,
     };
     let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
-    let may_run = |text: &String, trust| {
-        let verdict = command::judge(text, &policy, trust);
-        if verdict.allow { Ok(()) } else { Err(verdict) }
-    };
     for command in &publish.accept {
-        may_run(command, Trust::TypedByPerson)?;
+        let verdict = command::judge(command, &policy, Trust::TypedByPerson);
+        if !verdict.allow {
+            return Err(verdict.into());
+        }
     }
     if let Some(file) = &publish.contract {
-        let contract = read_contract(file)?;
-        task.allowed.extend(contract.allowed_paths);
-        for test in contract.acceptance_tests {
-            may_run(&test.cmd, Trust::FromFile)?;
-            task.commands.push(test.cmd);
-        }
+        let document = read_contract(file)?;
+        let contract = contract::resolve(document, &policy, Trust::FromFile)
+            .map_err(|problems| contract::judge(&problems))?;
+        let Contract {
+            task_id,
+            allowed_paths,
+            acceptance_tests,
+            ..
+        } = contract.document;
+        task.allowed.extend(allowed_paths);
+        let commands = acceptance_tests.into_iter().map(|test| test.cmd);
+        task.commands.extend(commands);
         if task.goals.is_empty() {
-            task.goals.push(contract.task_id);
+            task.goals.push(task_id);
         }
     }
     Ok(task)

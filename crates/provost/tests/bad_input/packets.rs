@@ -36,18 +36,19 @@ fn bombs(place: &Path) -> Vec<(&'static str, std::path::PathBuf)> {
         ("laughs", laughs),
         (
             "heavy",
-            format!("- &a {}\n{}", "x".repeat(8_000_000), "- *a\n".repeat(1000)),
+            format!("- &a {}\n{}", "x".repeat(3_000_000), "- *a\n".repeat(1000)),
         ),
-        ("anchors", "&a [".repeat(4_000_000)),
-        ("dashes", "- ".repeat(8_000_000)),
-        ("questions", "? ".repeat(8_000_000)),
-        ("keys", "a: ".repeat(5_000_000)),
-        ("block", format!("a: |\n{}", " x\n".repeat(5_000_000))),
+        ("anchors", "&a [".repeat(1_000_000)),
+        ("dashes", "- ".repeat(2_000_000)),
+        ("questions", "? ".repeat(2_000_000)),
+        ("keys", "a: ".repeat(1_300_000)),
+        ("block", format!("a: |\n{}", " x\n".repeat(1_300_000))),
         ("repeated", "schema_version: x\n".repeat(2)),
         ("tagged", "!!python/object:os.system [x]\n".to_owned()),
-        ("comments", "#\n".repeat(8_000_000)),
-        ("documents", "---\n".repeat(4_000_000)),
-        ("tabs", "\t".repeat(16_000_000)),
+        ("comments", "#\n".repeat(2_000_000)),
+        ("documents", "---\n".repeat(1_000_000)),
+        ("plain", format!("a: {}", "x y ".repeat(1_000_000))),
+        ("tabs", "\t".repeat(4_000_000)),
     ];
     let put = |(name, text): (&'static str, String)| {
         let path = place.join(name);
@@ -64,19 +65,36 @@ fn no_bad_file_in_a_packet_gives_more_than_a_verdict() {
     let place = stage.at("bad");
     fs::create_dir(&place).unwrap();
     let mut bad = files::wrong(&place);
-    bad.extend(files::unreadable(&place));
+    let ours = |(_, path): &(&str, std::path::PathBuf)| {
+        // They are moved about, so only what lies here; what is missing has its own test.
+        path.starts_with(&place) && path.symlink_metadata().is_ok()
+    };
+    bad.extend(files::unreadable(&place).into_iter().filter(ours));
     let bombs = bombs(&place);
-    let names = [
-        ("task_card.yaml", true),
-        ("workspace_before.json", false),
-        ("acceptance_run_log.jsonl", false),
+    // How JSON is read is shown by other commands; here that it is asked for an answer at all.
+    let few = [
+        "empty",
+        "not_utf8",
+        "deep",
+        "objects",
+        "zeros",
+        "directory",
+        "fifo",
+        "loop",
     ];
-    for (name, yaml) in names {
+    let yaml = bad.iter().chain(&bombs).collect::<Vec<_>>();
+    let json = bad.iter().filter(|(kind, _)| few.contains(kind));
+    let json = json.collect::<Vec<_>>();
+    let names = [
+        ("task_card.yaml", yaml),
+        ("workspace_before.json", json.clone()),
+        ("acceptance_run_log.jsonl", json),
+    ];
+    for (name, kinds) in names {
         let target = stage.at(PLACE).join(name);
         let good = fs::read(&target).unwrap();
         fs::remove_file(&target).unwrap();
-        let more = if yaml { bombs.as_slice() } else { &[] };
-        for (kind, path) in bad.iter().chain(more) {
+        for (kind, path) in kinds {
             // Moved there and back: a fifo cannot be copied.
             fs::rename(path, &target).unwrap();
             let what = format!("{kind} as {name}");

@@ -67,12 +67,12 @@ fn files(directory: &Path) -> Result<Files, Failure> {
 
 /// The snapshot of these files, taken now.
 pub(in crate::cli) fn of(files: &Files) -> Snapshot {
-    let hex = |digest: &[u8; 32]| {
-        let mut text = String::with_capacity(64);
-        for byte in digest {
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    let hex = |digest: &[u8; 32]| -> String {
+        let pairs = digest.iter();
+        pairs
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+            .collect()
     };
     let row = |(path, digest): (&RepoPath, &[u8; 32])| (path.to_string(), hex(digest));
     Snapshot {
