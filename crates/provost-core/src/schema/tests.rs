@@ -139,11 +139,11 @@ fn all_that_does_not_fit_is_found() {
         .map(|row| format!("{} {}", row.path, row.problem))
         .collect();
     let want = [
-        " the field `evidence` is missing",
+        "/evidence is missing",
         "/notes is null; string is asked for",
         "/produced_diff is not false",
         "/reviewed_at is not a time as RFC 3339 writes it",
-        "/reviewer the field `agent_id` is missing",
+        "/reviewer/agent_id is missing",
         "/reviewer/role is none of REVIEWER",
         "/reviewer/x~1y is a field nobody knows",
         "/run_id is a number; string is asked for",

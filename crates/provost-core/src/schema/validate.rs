@@ -129,7 +129,7 @@ impl<'a> Check<'a> {
         if let Some(Value::Array(required)) = words.get("required") {
             for name in required.iter().filter_map(Value::as_str) {
                 if !members.contains_key(name) {
-                    self.add(path, format!("the field `{name}` is missing"));
+                    self.add(&format!("{path}/{}", escape(name)), "is missing");
                 }
             }
         }
