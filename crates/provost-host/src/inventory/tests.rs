@@ -63,7 +63,7 @@ fn what_cannot_be_listed_stops_the_inventory() {
         let closed = tempfile::tempdir().unwrap();
         let file = closed.path().join("file");
         fs::write(&file, "").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o0)).unwrap();
         let error = take(closed.path(), None).unwrap_err();
         assert!(
             matches!(error, InventoryError::Unreadable { .. }),
