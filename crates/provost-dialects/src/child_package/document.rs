@@ -110,9 +110,37 @@ pub(super) struct FingerprintManifest {
     pub(super) algorithm: String,
     pub(super) canonical_schema_version: u16,
     pub(super) readiness_profile: ReadinessProfile,
-    pub(super) included_groups: Vec<String>,
-    pub(super) excluded_groups: Vec<String>,
+    pub(super) included_groups: Vec<Included>,
+    pub(super) excluded_groups: Vec<Excluded>,
     pub(super) reserved_feature_status: Vec<ReservedFeature>,
+}
+
+/// A part of the package that a manifest lists as hashed; all of them, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Included {
+    Agent,
+    ProviderRoute,
+    OutputContracts,
+    OutputSinks,
+    Capabilities,
+    Sidecars,
+    IsolationRequirements,
+    Catalogs,
+    ChildLifecycle,
+    Policies,
+}
+
+/// What a manifest lists as never hashed; all of it, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Excluded {
+    RunIds,
+    EventIds,
+    Timestamps,
+    AdapterHealth,
+    TemporaryPaths,
+    TelemetrySinkHealth,
 }
 
 /// A capability of a kind that is not in use yet.

@@ -5,7 +5,7 @@ use provost_core::object::sha256;
 use provost_core::package::Refusal;
 use serde_json::{Value, json};
 
-use super::document::{FingerprintManifest, Package, ReservedFeature};
+use super::document::{Excluded, FingerprintManifest, Included, Package, ReservedFeature};
 use super::reference::{PolicyRef, Sidecar};
 use super::validate::validate;
 use super::{Capability, to_value};
@@ -13,26 +13,26 @@ use super::{Capability, to_value};
 /// The algorithm, as every fingerprint begins.
 const ALGORITHM: &str = "sha256:runtime-package-canonical-v1";
 
-const INCLUDED: [&str; 10] = [
-    "agent",
-    "provider_route",
-    "output_contracts",
-    "output_sinks",
-    "capabilities",
-    "sidecars",
-    "isolation_requirements",
-    "catalogs",
-    "child_lifecycle",
-    "policies",
+const INCLUDED: [Included; 10] = [
+    Included::Agent,
+    Included::ProviderRoute,
+    Included::OutputContracts,
+    Included::OutputSinks,
+    Included::Capabilities,
+    Included::Sidecars,
+    Included::IsolationRequirements,
+    Included::Catalogs,
+    Included::ChildLifecycle,
+    Included::Policies,
 ];
 
-const EXCLUDED: [&str; 6] = [
-    "run_ids",
-    "event_ids",
-    "timestamps",
-    "adapter_health",
-    "temporary_paths",
-    "telemetry_sink_health",
+const EXCLUDED: [Excluded; 6] = [
+    Excluded::RunIds,
+    Excluded::EventIds,
+    Excluded::Timestamps,
+    Excluded::AdapterHealth,
+    Excluded::TemporaryPaths,
+    Excluded::TelemetrySinkHealth,
 ];
 
 /// What the format says of every capability of a kind kept for later. It is part of what is
@@ -95,7 +95,6 @@ pub(super) fn canonical(package: &Package) -> Result<Value, Refusal> {
 
 /// What the fingerprint covers. Of the stored manifest only the readiness profile counts.
 pub(super) fn manifest(package: &Package) -> FingerprintManifest {
-    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
     let reserved = |capability: &Capability| ReservedFeature {
         capability_id: capability.capability_id.clone(),
         kind: capability.kind,
@@ -114,8 +113,8 @@ pub(super) fn manifest(package: &Package) -> FingerprintManifest {
         algorithm: ALGORITHM.to_owned(),
         canonical_schema_version: 1,
         readiness_profile: package.fingerprint_manifest.readiness_profile,
-        included_groups: words(&INCLUDED),
-        excluded_groups: words(&EXCLUDED),
+        included_groups: INCLUDED.to_vec(),
+        excluded_groups: EXCLUDED.to_vec(),
         reserved_feature_status: reserved,
     }
 }
