@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 /// The largest JSON document we read, in bytes.
@@ -178,10 +179,15 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(self.deeper())?;
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+            match map.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(place) => {
+                    let twice = format!("the key `{}` is there twice", place.key());
+                    return Err(A::Error::custom(twice));
+                }
             }
-            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
