@@ -7,10 +7,15 @@
 mod shape;
 
 use std::cell::Cell;
-use std::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::de::{DeserializeOwned, DeserializeSeed as _};
+use serde_json::Value;
+
+pub use node::{Fields, Node};
+
+use node::Reader;
+
+mod node;
 
 /// The largest JSON document we read, in bytes.
 pub const LARGEST: usize = 16 * 1024 * 1024;
@@ -52,6 +57,11 @@ pub enum JsonError {
 
 /// Reads one document of any shape.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+    read(bytes).map(Node::into_value)
+}
+
+/// Reads one document of any shape, without copying more of it than needed.
+pub fn read(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     if bytes.len() > LARGEST {
         return Err(JsonError::TooLarge(bytes.len()));
     }
@@ -68,13 +78,11 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     };
     let mut reader = serde_json::Deserializer::from_str(text);
     let left = Cell::new(MOST);
-    let strict = Strict {
-        depth: 0,
-        left: &left,
-    };
-    let value = strict.deserialize(&mut reader).map_err(syntax)?;
+    let node = Reader::new(&left)
+        .deserialize(&mut reader)
+        .map_err(syntax)?;
     reader.end().map_err(syntax)?;
-    Ok(value)
+    Ok(node)
 }
 
 /// Reads one document of the shape `T`, naming the field that does not fit.
@@ -116,97 +124,6 @@ pub fn positional(given: &Value, read: &Value) -> Option<String> {
             Some(format!("/{name}{rest}"))
         }),
         _ => None,
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Strict<'a> {
-    depth: usize,
-    /// How many more values may come.
-    left: &'a Cell<usize>,
-}
-
-impl Strict<'_> {
-    fn deeper(self) -> Self {
-        Self {
-            depth: self.depth + 1,
-            ..self
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        if self.depth > DEEPEST {
-            return Err(D::Error::custom(format!(
-                "nested deeper than {DEEPEST} levels"
-            )));
-        }
-        let Some(left) = self.left.get().checked_sub(1) else {
-            return Err(D::Error::custom(format!("more than {MOST} values")));
-        };
-        self.left.set(left);
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("not a finite number"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self.deeper())? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(self.deeper())?;
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
-            }
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
     }
 }
 

@@ -7,7 +7,7 @@
 //! - The rules are those of `provost_core::board`; in here is only how payloads spell them.
 
 use provost_core::code::Code;
-use provost_core::json;
+use provost_core::json::{self, Node};
 use provost_core::verdict::Verdict;
 use serde_json::Value;
 
@@ -172,15 +172,15 @@ impl Answer {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Value, String> {
+fn read(bytes: &[u8]) -> Result<Node<'_>, String> {
     if bytes.trim_ascii().is_empty() {
         return Err("the payload is empty".to_owned());
     }
-    json::parse(bytes).map_err(|error| error.to_string())
+    json::read(bytes).map_err(|error| error.to_string())
 }
 
 /// A result comes as JSON, or as Markdown with the fields in front of it.
-fn read_result(bytes: &[u8], found: &mut Findings) -> Result<Value, String> {
+fn read_result<'a>(bytes: &'a [u8], found: &mut Findings) -> Result<Node<'a>, String> {
     let begins = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if !begins.starts_with(b"---") {
         return read(bytes);
@@ -196,7 +196,7 @@ fn read_result(bytes: &[u8], found: &mut Findings) -> Result<Value, String> {
     if found.is_strict() {
         found.look_for_secrets(finding::Place::root().key("body"), page.body);
     }
-    Ok(front)
+    Ok(front.into())
 }
 
 #[cfg(test)]

@@ -68,8 +68,8 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                 let wish = ports.observer.begins(&state, step);
                 record(ports, &mut state, Fact::Started { step })?;
                 match wish {
-                    // What is to be cleaned up is cleaned up, whoever wants the end.
-                    Wish::Cancel if step != Step::Clean => cancelled(step),
+                    // What was done is saved and what was left removed, whoever wants the end.
+                    Wish::Cancel if !matches!(step, Step::Capture | Step::Clean) => cancelled(step),
                     Wish::Cancel | Wish::GoOn => perform(ports, &state, step)?,
                 }
             }

@@ -152,7 +152,6 @@ fn a_run_is_cancelled_before_any_step_and_left_clean() {
         Step::Workspace,
         Step::Selftest,
         Step::Agent,
-        Step::Capture,
         Step::BaseAcceptance,
         Step::Acceptance,
         Step::Publish,

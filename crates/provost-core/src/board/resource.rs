@@ -47,7 +47,9 @@ impl Resource {
         if text.len() > LONGEST {
             return Err(ResourceError::TooLong);
         }
-        if text.contains(char::is_control) {
+        // Control characters beyond ASCII are two bytes, of which the first is 0xc2.
+        let may_control = |byte: u8| byte < 0x20 || byte == 0x7f || byte == 0xc2;
+        if text.bytes().any(may_control) && text.contains(char::is_control) {
             return Err(ResourceError::BadCharacter);
         }
         let is_slash = |letter| matches!(letter, '/' | '\\');

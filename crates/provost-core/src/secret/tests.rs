@@ -22,6 +22,7 @@ const SECRETS: &[(&str, Kind)] = &[
     ("AIzaSyA1234567890abcdefghijklmnopqrstuv", Kind::Token),
     ("sk_live_abcdefghij1234", Kind::Token),
     ("npm_abcdefghijklmnopqrstuvwxyz0123456789", Kind::Token),
+    ("eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.sig", Kind::Token),
     (
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
         Kind::Token,

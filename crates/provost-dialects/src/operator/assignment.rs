@@ -5,6 +5,7 @@ use provost_core::board::resource::{self, Cover, Resource};
 use provost_core::board::row::{Priority, TaskId};
 use provost_core::board::watchdog::SHORTEST_TIMEOUT;
 use provost_core::code::Code;
+use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Place};
@@ -117,13 +118,17 @@ impl ContextKind {
     }
 }
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     parse(value, *Place::root(), found);
     Answer::new("the assignment holds")
 }
 
 /// Reads an assignment at `place`; nothing when its shape is wrong.
-pub(super) fn parse(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Assignment> {
+pub(super) fn parse(
+    value: &Node<'_>,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<Assignment> {
     let packet = Object::of(value, place, found)?;
     let run_id = shape::header(packet, found)?;
     fixed(packet, "packet_type", PACKET_TYPE, found);
@@ -164,7 +169,7 @@ fn fixed(object: Object<'_, '_>, key: &str, want: &str, found: &mut Findings) {
     object.word(key, parse, want, found);
 }
 
-fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Task> {
+fn read_task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Task> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let title = object.text("title", Length::UpTo(LONGEST_TITLE), found);
@@ -231,7 +236,7 @@ fn not_empty<T>(object: Object<'_, '_>, key: &str, list: Option<&[T]>, found: &m
     }
 }
 
-fn read_context(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Context> {
+fn read_context(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Context> {
     let object = Object::of(value, place, found)?;
     let by_name = |name: &str| {
         ContextKind::ALL

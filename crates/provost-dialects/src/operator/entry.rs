@@ -2,8 +2,9 @@
 
 use provost_core::board::row::TaskId;
 use provost_core::code::Code;
+use provost_core::json::Node;
 use provost_core::time::Written;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::finding::{Findings, Place};
 use super::object::{Length, Object};
@@ -39,7 +40,7 @@ pub struct Entry {
 }
 
 /// Reads an entry at `place`; nothing when its shape is wrong.
-pub(super) fn parse(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Entry> {
+pub(super) fn parse(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Entry> {
     let object = Object::of(value, place, found)?;
     let timestamp = object.text("timestamp", Length::Filled, found);
     let time = timestamp.and_then(|text| shape::utc(text, object.at("timestamp"), found));

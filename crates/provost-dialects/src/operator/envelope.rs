@@ -7,7 +7,7 @@ use provost_core::board::lock;
 use provost_core::board::resource;
 use provost_core::board::row::{Pulse, Status, TaskId};
 use provost_core::code::Code;
-use serde_json::Value;
+use provost_core::json::Node;
 
 use super::assignment::{self, Assignment};
 use super::finding::{Findings, Place};
@@ -15,12 +15,12 @@ use super::object::{Length, Object};
 use super::shape::Blocker;
 use super::{Answer, shape};
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     read(value, found);
     Answer::new("the orchestrator output holds")
 }
 
-fn read(value: &Value, found: &mut Findings) -> Option<()> {
+fn read(value: &Node<'_>, found: &mut Findings) -> Option<()> {
     let payload = Object::payload(value, found)?;
     let run_id = shape::header(payload, found)?;
     let deltas = payload.all("ledger_delta", read_delta, found);
@@ -69,7 +69,11 @@ fn read(value: &Value, found: &mut Findings) -> Option<()> {
 }
 
 /// Reads a delta at `place`; nothing when its shape is wrong.
-pub(super) fn read_delta(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Delta> {
+pub(super) fn read_delta(
+    value: &Node<'_>,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<Delta> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found);
@@ -113,7 +117,7 @@ pub(super) fn read_delta(value: &Value, place: Place<'_>, found: &mut Findings) 
 /// What an object says to the watchdog.
 pub(super) fn read_pulse(object: Object<'_, '_>, found: &mut Findings) -> Pulse {
     let retry = object.optional("retry_after_ms");
-    let retry_after_ms = retry.and_then(Value::as_i64);
+    let retry_after_ms = retry.and_then(Node::as_i64);
     let is_bad = retry_after_ms.is_none_or(|wait| found.is_strict() && wait < 0);
     if retry.is_some() && is_bad {
         let problem = "is not a whole number of milliseconds";

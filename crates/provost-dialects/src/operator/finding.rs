@@ -3,6 +3,7 @@
 use std::fmt;
 
 use provost_core::code::Code;
+use provost_core::json::Node;
 use provost_core::secret;
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
@@ -92,20 +93,20 @@ impl Findings {
     }
 
     /// Finds secrets in every text below `value`.
-    pub(super) fn look_for_secrets_below(&mut self, place: Place<'_>, value: &Value) {
+    pub(super) fn look_for_secrets_below(&mut self, place: Place<'_>, value: &Node<'_>) {
         match value {
-            Value::String(text) => self.look_for_secrets(place, text),
-            Value::Array(items) => {
+            Node::Text(text) => self.look_for_secrets(place, text),
+            Node::List(items) => {
                 for (at, item) in items.iter().enumerate() {
                     self.look_for_secrets_below(place.index(at), item);
                 }
             }
-            Value::Object(fields) => {
-                for (key, field) in fields {
+            Node::Object(fields) => {
+                for (key, field) in fields.iter() {
                     self.look_for_secrets_below(place.key(key), field);
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Node::Null | Node::Bool(_) | Node::Number(_) => {}
         }
     }
 

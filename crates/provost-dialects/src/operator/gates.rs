@@ -4,7 +4,8 @@ use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
 use provost_core::board::row::TaskId;
 use provost_core::code::Code;
-use serde_json::{Value, json};
+use provost_core::json::Node;
+use serde_json::json;
 
 use super::finding::{Findings, Place};
 use super::object::{Length, Object};
@@ -13,7 +14,7 @@ use super::{Answer, Surroundings, assignment, shape};
 
 /// Holds a result against the scope of its task.
 pub(super) fn check_result(
-    value: &Value,
+    value: &Node<'_>,
     found: &mut Findings,
     surroundings: Surroundings<'_>,
 ) -> Answer {
@@ -74,7 +75,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn read(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Self> {
+    fn read(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Self> {
         let object = Object::of(value, place, found)?;
         if object.optional("task").is_some() {
             let packet = assignment::parse(value, place, found)?;
@@ -152,7 +153,7 @@ impl Bounds {
 }
 
 /// Holds the checks of a task against what was asked for.
-pub(super) fn check_completion(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check_completion(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every required criterion passed, with evidence");
     let rule = match Object::payload(value, found) {
         Some(payload) => judge_completion(payload, found),
@@ -205,12 +206,12 @@ fn judge_completion(payload: Object<'_, '_>, found: &mut Findings) -> Option<&'s
 }
 
 /// Reads a check; one without evidence is read as one with nothing to show.
-fn read_check(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Check> {
+fn read_check(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Check> {
     let object = Object::of(value, place, found)?;
     let criterion = object.text("criterion", Length::Filled, found);
     let mark: Option<Mark> = object.word("status", result::mark, "pass, fail", found);
     let evidence = match object.optional("evidence") {
-        None | Some(Value::Null) => Some(""),
+        None | Some(Node::Null) => Some(""),
         Some(_) => object.text("evidence", Length::Any, found),
     };
     object.close(&["criterion", "status", "evidence"], found);

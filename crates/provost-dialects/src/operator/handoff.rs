@@ -6,6 +6,7 @@ use provost_core::board::lock::Lock;
 use provost_core::board::resource::Resource;
 use provost_core::board::row::{Priority, Pulse, Row, Status, TaskId};
 use provost_core::code::Code;
+use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::assignment::{self, LONGEST_TITLE, SCHEMA_VERSION, render_lock, render_resources};
@@ -58,17 +59,17 @@ pub struct HandoffRow {
     pub last_heartbeat_at: Option<String>,
 }
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     parse(value, found);
     Answer::new("the hand-off holds")
 }
 
-pub(super) fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
+pub(super) fn parse(value: &Node<'_>, found: &mut Findings) -> Option<Handoff> {
     let payload = Object::payload(value, found)?;
     let run_id = shape::header(payload, found)?;
     let objective = payload.text("objective", Length::Filled, found);
     let constraints = payload.required("constraints", found);
-    if constraints.is_some_and(|value| !value.is_object() && !value.is_array()) {
+    if constraints.is_some_and(|value| value.as_object().is_none() && value.as_list().is_none()) {
         let problem = "is not an object or a list";
         found.add(Code::SchemaInvalid, payload.at("constraints"), problem);
     }
@@ -95,7 +96,7 @@ pub(super) fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
     let handoff = Handoff {
         run_id: run_id.to_owned(),
         objective: objective?.to_owned(),
-        constraints: constraints?.clone(),
+        constraints: constraints?.clone().into_value(),
         ledger: ledger?,
         active_locks: active_locks?,
         dependencies: dependencies?,
@@ -106,7 +107,7 @@ pub(super) fn parse(value: &Value, found: &mut Findings) -> Option<Handoff> {
     Some(handoff)
 }
 
-fn read_row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<HandoffRow> {
+fn read_row(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<HandoffRow> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let title = object.text("title", Length::UpTo(LONGEST_TITLE), found);
@@ -116,7 +117,7 @@ fn read_row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Han
     let (timeout, interval) = assignment::rhythm(object, found);
     let priority = object.word("priority", Priority::parse, shape::PRIORITIES, found);
     let last_heartbeat_at = match object.optional("last_heartbeat_at") {
-        None | Some(Value::Null) => None,
+        None | Some(Node::Null) => None,
         Some(_) => shape::heartbeat(object, found),
     };
     object.close(
@@ -147,7 +148,7 @@ fn read_row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Han
 }
 
 fn read_dependency(
-    value: &Value,
+    value: &Node<'_>,
     place: Place<'_>,
     found: &mut Findings,
 ) -> Option<(TaskId, TaskId)> {
@@ -159,7 +160,7 @@ fn read_dependency(
 }
 
 fn read_target(
-    value: &Value,
+    value: &Node<'_>,
     place: Place<'_>,
     found: &mut Findings,
 ) -> Option<(TaskId, Vec<String>)> {

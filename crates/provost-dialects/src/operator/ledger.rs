@@ -2,6 +2,7 @@
 
 use provost_core::board::delta::{DeltaError, Ledger, Reuse};
 use provost_core::board::row::{Pulse, Row};
+use provost_core::json::Node;
 use serde_json::{Map, Value, json};
 
 use super::envelope;
@@ -9,7 +10,7 @@ use super::finding::{Findings, Place};
 use super::object::{Length, Object};
 use super::{Answer, shape};
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("the batch was applied");
     match read(value, found) {
         Some(rows) => answer.with("ledger", rows),
@@ -18,7 +19,7 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
 }
 
 /// The rows after the batch; after a refusal, the rows before it.
-fn read(value: &Value, found: &mut Findings) -> Option<Value> {
+fn read(value: &Node<'_>, found: &mut Findings) -> Option<Value> {
     let payload = Object::payload(value, found)?;
     let base = Base::read(payload, found);
     let applied = match payload.optional("applied_delta_ids") {
@@ -39,7 +40,7 @@ fn read(value: &Value, found: &mut Findings) -> Option<Value> {
     }
 }
 
-pub(super) fn check_streams(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check_streams(value: &Node<'_>, found: &mut Findings) -> Answer {
     let mut answer = Answer::new("every stream was applied");
     if let Some(payload) = Object::payload(value, found) {
         answer.details = read_streams(payload, found).unwrap_or_default();
@@ -117,21 +118,24 @@ fn tell(why: &DeltaError, place: Place<'_>, found: &mut Findings) {
 /// The rows a payload begins with, and how it wrote them.
 struct Base<'v> {
     rows: Vec<Row>,
-    written: Vec<&'v Value>,
+    written: &'v [Node<'v>],
 }
 
 impl<'v> Base<'v> {
     fn read(payload: Object<'v, '_>, found: &mut Findings) -> Option<Self> {
         let rows = payload.all("base_ledger", row, found)?;
-        let written = payload.list("base_ledger", found)?.iter().collect();
+        let written = payload.list("base_ledger", found)?;
         Some(Self { rows, written })
     }
 
     /// The rows of `board` as the payload writes rows: what deltas do not touch stays as it was.
     fn render(&self, board: &Ledger) -> Value {
         let render = |(at, row): (usize, &Row)| {
-            let written = self.written.get(at).and_then(|value| value.as_object());
-            let mut fields = written.cloned().unwrap_or_else(Map::new);
+            let written = self.written.get(at).cloned().map(Node::into_value);
+            let mut fields = match written {
+                Some(Value::Object(fields)) => fields,
+                _ => Map::new(),
+            };
             fields.insert("task_id".to_owned(), json!(row.task_id));
             fields.insert("status".to_owned(), json!(row.status));
             fields.insert("owner".to_owned(), json!(row.owner));
@@ -145,19 +149,19 @@ impl<'v> Base<'v> {
 }
 
 /// Reads a row of a board at `place`; nothing when its shape is wrong.
-pub(super) fn row(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Row> {
+pub(super) fn row(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Row> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found);
     let before = found.count();
     let owner = match object.optional("owner") {
         // Nobody, in another spelling.
-        None | Some(Value::Null) => "",
+        None | Some(Node::Null) => "",
         Some(_) => object.text("owner", Length::Any, found).unwrap_or_default(),
     };
     let dependencies = object.optional_all("dependencies", shape::task, found);
     let pulse = match object.optional("last_heartbeat_at") {
-        Some(Value::Null) => Pulse::default(),
+        Some(Node::Null) => Pulse::default(),
         _ => envelope::read_pulse(object, found),
     };
     let is_whole = found.count() == before;

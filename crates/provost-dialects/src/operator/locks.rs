@@ -6,7 +6,8 @@ use provost_core::board::lock::{Locks, Release};
 use provost_core::board::resource::Resource;
 use provost_core::board::row::{Status, TaskId};
 use provost_core::code::Code;
-use serde_json::{Value, json};
+use provost_core::json::Node;
+use serde_json::json;
 
 use super::finding::{Findings, Place};
 use super::object::{Length, Object};
@@ -15,7 +16,7 @@ use super::{Answer, shape};
 /// The most places that the operations of a lifecycle may name; each is held against all others.
 const MOST_NAMED: usize = 10_000;
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     if let Some(payload) = Object::payload(value, found) {
         let locks = payload.all("locks", shape::lock, found);
         payload.close(&["locks"], found);
@@ -26,7 +27,7 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     Answer::new("no locks of different tasks overlap")
 }
 
-pub(super) fn check_lifecycle(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check_lifecycle(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every operation was carried out");
     match Object::payload(value, found).and_then(|payload| live(payload, found)) {
         Some(steps) => answer.with("steps", json!(steps)),
@@ -39,10 +40,9 @@ fn live(payload: Object<'_, '_>, found: &mut Findings) -> Option<Vec<&'static st
     let items = payload.list("ops", found)?;
     payload.close(&["ops"], found);
     let place = payload.at("ops");
-    let names = |item: &Value| {
-        item["resources"]
-            .as_array()
-            .map_or(1, |list| list.len() + 1)
+    let names = |item: &Node<'_>| {
+        let resources = item.as_object().and_then(|fields| fields.get("resources"));
+        1 + resources.and_then(Node::as_list).map_or(0, <[_]>::len)
     };
     if items.iter().map(names).sum::<usize>() > MOST_NAMED {
         let problem = format!("names more than {MOST_NAMED} places");
@@ -69,7 +69,7 @@ struct Board {
 
 impl Board {
     /// Carries out one operation; a refused one changes nothing.
-    fn act(&mut self, item: &Value, place: Place<'_>, found: &mut Findings) -> Option<()> {
+    fn act(&mut self, item: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<()> {
         let object = Object::of(item, place, found)?;
         let action = object.text("op", Length::Filled, found)?;
         let task = shape::task_id(object, "task_id", found)?;

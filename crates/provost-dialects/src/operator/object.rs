@@ -4,7 +4,7 @@
 //! `SCHEMA_INVALID`. A `null` is a value of another type.
 
 use provost_core::code::Code;
-use serde_json::{Map, Value};
+use provost_core::json::{Fields, Node};
 
 use super::finding::{Findings, Place};
 
@@ -22,14 +22,14 @@ pub(super) enum Length {
 /// An object of a payload, and where it stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'v, 'p> {
-    map: &'v Map<String, Value>,
+    map: &'v Fields<'v>,
     place: Place<'p>,
 }
 
 impl<'v, 'p> Object<'v, 'p> {
     /// The object that `value` is.
-    pub(super) fn of(value: &'v Value, place: Place<'p>, found: &mut Findings) -> Option<Self> {
-        let Value::Object(map) = value else {
+    pub(super) fn of(value: &'v Node<'v>, place: Place<'p>, found: &mut Findings) -> Option<Self> {
+        let Node::Object(map) = value else {
             found.add(Code::SchemaInvalid, place, "is not an object");
             return None;
         };
@@ -37,7 +37,7 @@ impl<'v, 'p> Object<'v, 'p> {
     }
 
     /// The object that a whole payload is.
-    pub(super) fn payload(value: &'v Value, found: &mut Findings) -> Option<Self> {
+    pub(super) fn payload(value: &'v Node<'v>, found: &mut Findings) -> Option<Self> {
         Self::of(value, *Place::root(), found)
     }
 
@@ -52,12 +52,12 @@ impl<'v, 'p> Object<'v, 'p> {
     }
 
     /// The field `key`, if it is there.
-    pub(super) fn optional(&self, key: &str) -> Option<&'v Value> {
+    pub(super) fn optional(&self, key: &str) -> Option<&'v Node<'v>> {
         self.map.get(key)
     }
 
     /// The field `key`.
-    pub(super) fn required(&self, key: &str, found: &mut Findings) -> Option<&'v Value> {
+    pub(super) fn required(&self, key: &str, found: &mut Findings) -> Option<&'v Node<'v>> {
         let value = self.map.get(key);
         if value.is_none() {
             found.add(Code::MissingRequiredInput, self.at(key), "is missing");
@@ -78,13 +78,13 @@ impl<'v, 'p> Object<'v, 'p> {
     }
 
     /// The list `key`.
-    pub(super) fn list(&self, key: &str, found: &mut Findings) -> Option<&'v [Value]> {
+    pub(super) fn list(&self, key: &str, found: &mut Findings) -> Option<&'v [Node<'v>]> {
         let value = self.required(key, found)?;
         list(value, self.at(key), found)
     }
 
     /// The list `key`; an absent one is empty.
-    pub(super) fn optional_list(&self, key: &str, found: &mut Findings) -> Option<&'v [Value]> {
+    pub(super) fn optional_list(&self, key: &str, found: &mut Findings) -> Option<&'v [Node<'v>]> {
         match self.optional(key) {
             Some(value) => list(value, self.at(key), found),
             None => Some(&[]),
@@ -109,7 +109,7 @@ impl<'v, 'p> Object<'v, 'p> {
     pub(super) fn all<T>(
         &self,
         key: &str,
-        read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+        read: impl Fn(&'v Node<'v>, Place<'_>, &mut Findings) -> Option<T>,
         found: &mut Findings,
     ) -> Option<Vec<T>> {
         all(self.list(key, found)?, self.at(key), read, found)
@@ -119,7 +119,7 @@ impl<'v, 'p> Object<'v, 'p> {
     pub(super) fn optional_all<T>(
         &self,
         key: &str,
-        read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+        read: impl Fn(&'v Node<'v>, Place<'_>, &mut Findings) -> Option<T>,
         found: &mut Findings,
     ) -> Option<Vec<T>> {
         all(self.optional_list(key, found)?, self.at(key), read, found)
@@ -169,8 +169,8 @@ impl<'v, 'p> Object<'v, 'p> {
         if !found.is_strict() {
             return;
         }
-        for key in self.map.keys() {
-            if !key.starts_with("x_") && !known.contains(&key.as_str()) {
+        for (key, _) in self.map.iter() {
+            if !key.starts_with("x_") && !known.contains(&key) {
                 let problem = "is not a field of this contract";
                 found.add(Code::SchemaInvalid, self.at(key), problem);
             }
@@ -180,12 +180,12 @@ impl<'v, 'p> Object<'v, 'p> {
 
 /// The text that `value` is.
 pub(super) fn text<'v>(
-    value: &'v Value,
+    value: &'v Node<'v>,
     place: Place<'_>,
     length: Length,
     found: &mut Findings,
 ) -> Option<&'v str> {
-    let Value::String(text) = value else {
+    let Node::Text(text) = value else {
         found.add(Code::SchemaInvalid, place, "is not text");
         return None;
     };
@@ -209,18 +209,18 @@ pub(super) fn text<'v>(
 
 /// The list that `value` is.
 pub(super) fn list<'v>(
-    value: &'v Value,
+    value: &'v Node<'v>,
     place: Place<'_>,
     found: &mut Findings,
-) -> Option<&'v [Value]> {
-    let Value::Array(items) = value else {
+) -> Option<&'v [Node<'v>]> {
+    let Node::List(items) = value else {
         found.add(Code::SchemaInvalid, place, "is not a list");
         return None;
     };
     Some(items)
 }
 
-fn flag(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<bool> {
+fn flag(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<bool> {
     let flag = value.as_bool();
     if flag.is_none() {
         found.add(Code::SchemaInvalid, place, "is not true or false");
@@ -230,9 +230,9 @@ fn flag(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<bool> {
 
 /// What `read` reads from each of `items`; only when all of them are good.
 pub(super) fn all<'v, T>(
-    items: &'v [Value],
+    items: &'v [Node<'v>],
     place: Place<'_>,
-    read: impl Fn(&'v Value, Place<'_>, &mut Findings) -> Option<T>,
+    read: impl Fn(&'v Node<'v>, Place<'_>, &mut Findings) -> Option<T>,
     found: &mut Findings,
 ) -> Option<Vec<T>> {
     let before = found.count();

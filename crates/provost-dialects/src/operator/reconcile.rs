@@ -4,13 +4,14 @@ use provost_core::board::lock::Lock;
 use provost_core::board::reconcile::{self, Cycles};
 use provost_core::board::row::{Row, TaskId};
 use provost_core::code::Code;
+use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Place};
 use super::object::Object;
 use super::{Answer, ledger, shape};
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     let mut answer = Answer::new("the board is consistent");
     let Some(payload) = Object::payload(value, found) else {
         return answer;
@@ -38,9 +39,9 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
 }
 
 fn each<T>(
-    items: &[Value],
+    items: &[Node<'_>],
     place: Place<'_>,
-    read: impl Fn(&Value, Place<'_>, &mut Findings) -> Option<T>,
+    read: impl Fn(&Node<'_>, Place<'_>, &mut Findings) -> Option<T>,
     found: &mut Findings,
 ) -> Vec<T> {
     let items = items.iter().enumerate();
@@ -49,7 +50,7 @@ fn each<T>(
         .collect()
 }
 
-fn event(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<TaskId> {
+fn event(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<TaskId> {
     let object = Object::of(value, place, found)?;
     shape::task_id(object, "task_id", found)
 }

@@ -4,6 +4,7 @@ use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
 use provost_core::board::row::TaskId;
 use provost_core::code::Code;
+use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::assignment::SCHEMA_VERSION;
@@ -71,13 +72,17 @@ pub struct Change {
     pub evidence: Option<String>,
 }
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     parse(value, *Place::root(), found);
     Answer::new("the result holds")
 }
 
 /// Reads a result at `place`; nothing when its shape is wrong.
-pub(super) fn parse(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<TaskResult> {
+pub(super) fn parse(
+    value: &Node<'_>,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<TaskResult> {
     let object = Object::of(value, place, found)?;
     let run_id = shape::header(object, found)?;
     let task_id = shape::task_id(object, "task_id", found);
@@ -138,7 +143,7 @@ fn tell(list: Vec<Shortfall>, object: Object<'_, '_>, found: &mut Findings) {
     }
 }
 
-fn read_change(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Change> {
+fn read_change(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Change> {
     let object = Object::of(value, place, found)?;
     let resource = object.required("resource", found);
     let resource = resource.and_then(|value| shape::resource(value, object.at("resource"), found));
@@ -163,7 +168,7 @@ fn read_checks(
         (Some(Outcome::Done), _) | (_, false) => Length::Any,
         (_, true) => Length::Filled,
     };
-    let read = |item: &Value, place: Place<'_>, found: &mut Findings| {
+    let read = |item: &Node<'_>, place: Place<'_>, found: &mut Findings| {
         read_check(item, place, length, found)
     };
     object.all("acceptance_check", read, found)
@@ -179,7 +184,7 @@ pub(super) fn mark(name: &str) -> Option<Mark> {
 }
 
 fn read_check(
-    value: &Value,
+    value: &Node<'_>,
     place: Place<'_>,
     evidence: Length,
     found: &mut Findings,

@@ -4,6 +4,7 @@ use provost_core::board::lock::Lock;
 use provost_core::board::resource::Resource;
 use provost_core::board::row::{self, Priority, Status, TaskId};
 use provost_core::code::Code;
+use provost_core::json::Node;
 use provost_core::time::{self, Written, Zone};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ pub(super) fn header<'v>(payload: Object<'v, '_>, found: &mut Findings) -> Optio
 fn version(payload: Object<'_, '_>, found: &mut Findings) -> Option<()> {
     let written = payload.required("schema_version", found)?;
     let place = payload.at("schema_version");
-    let Value::String(written) = written else {
+    let Node::Text(written) = written else {
         found.add(Code::SchemaInvalid, place, "is not text");
         return None;
     };
@@ -69,7 +70,7 @@ pub(super) fn task_id(object: Object<'_, '_>, key: &str, found: &mut Findings) -
 }
 
 /// The task that `value` names.
-pub(super) fn task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<TaskId> {
+pub(super) fn task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<TaskId> {
     let text = text(value, place, Length::Filled, found)?;
     let task = TaskId::parse(text);
     if task.is_none() {
@@ -144,7 +145,11 @@ pub(super) fn heartbeat(object: Object<'_, '_>, found: &mut Findings) -> Option<
 }
 
 /// The place that `value` names.
-pub(super) fn resource(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Resource> {
+pub(super) fn resource(
+    value: &Node<'_>,
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<Resource> {
     let text = text(value, place, Length::Any, found)?;
     let resource = match Resource::parse(text) {
         Ok(resource) => resource,
@@ -176,7 +181,7 @@ pub(super) fn resources(
 }
 
 /// The lock that `value` is.
-pub(super) fn lock(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Lock> {
+pub(super) fn lock(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Lock> {
     let object = Object::of(value, place, found)?;
     let task_id = task_id(object, "task_id", found);
     let named = object.required("resource", found);
@@ -216,13 +221,13 @@ pub struct Blocker {
 }
 
 /// The blocker that `value` is.
-pub(super) fn blocker(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Blocker> {
+pub(super) fn blocker(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Blocker> {
     let object = Object::of(value, place, found)?;
     let task_id = task_id(object, "task_id", found);
     let code = code(object, "code", found);
     let reason = object.text("reason", Length::Filled, found);
     let details = object.optional("details");
-    if details.is_some_and(|details| !details.is_object()) {
+    if details.is_some_and(|details| details.as_object().is_none()) {
         found.add(
             Code::SchemaInvalid,
             object.at("details"),
@@ -234,7 +239,7 @@ pub(super) fn blocker(value: &Value, place: Place<'_>, found: &mut Findings) -> 
         task_id: task_id?,
         code: code?,
         reason: reason?.to_owned(),
-        details: details.cloned(),
+        details: details.cloned().map(Node::into_value),
     })
 }
 

@@ -412,12 +412,12 @@ fn findings_name_their_places() {
 fn payloads_come_back_from_what_they_were_read_into() {
     let found = &mut Findings::new(Strictness::Strict);
     let root = *finding::Place::root();
-    let assignment = assignment::parse(&an_assignment(), root, found).unwrap();
-    let again = assignment::parse(&assignment.render(), root, found);
+    let assignment = assignment::parse(&an_assignment().into(), root, found).unwrap();
+    let again = assignment::parse(&assignment.render().into(), root, found);
     assert_eq!(again.as_ref(), Some(&assignment));
-    let result = result::parse(&a_result(), root, found).unwrap();
+    let result = result::parse(&a_result().into(), root, found).unwrap();
     assert_eq!(result.render(), a_result());
-    let handoff = handoff::parse(&a_handoff(), found).unwrap();
+    let handoff = handoff::parse(&a_handoff().into(), found).unwrap();
     assert_eq!(handoff.render(), a_handoff());
     assert!(found.is_empty());
 }

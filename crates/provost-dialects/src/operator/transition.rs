@@ -2,13 +2,14 @@
 
 use provost_core::board::row::Status;
 use provost_core::board::transition::{self, Dependency, Facts, Request};
-use serde_json::{Value, json};
+use provost_core::json::Node;
+use serde_json::json;
 
 use super::finding::{Findings, Place};
 use super::object::{Length, Object};
 use super::{Answer, shape};
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("the step may be taken");
     let Some(request) = read(value, found) else {
         return answer;
@@ -39,7 +40,7 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     }
 }
 
-fn read(value: &Value, found: &mut Findings) -> Option<Request> {
+fn read(value: &Node<'_>, found: &mut Findings) -> Option<Request> {
     let payload = Object::payload(value, found)?;
     let task = payload.required("task", found);
     let task = task.and_then(|value| read_task(value, payload.at("task"), found));
@@ -85,13 +86,13 @@ fn read(value: &Value, found: &mut Findings) -> Option<Request> {
 }
 
 /// The part of a request that the task itself says.
-fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Request> {
+fn read_task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Request> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let from = shape::status(object, "status", found);
     let version = object.count("version", 0, found);
     let owner = match object.optional("owner") {
-        None | Some(Value::Null) => "",
+        None | Some(Node::Null) => "",
         Some(_) => object.text("owner", Length::Any, found)?,
     };
     let dependencies = object.optional_all("dependencies", read_dependency, found);
@@ -115,7 +116,7 @@ fn read_task(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Re
     })
 }
 
-fn read_dependency(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Dependency> {
+fn read_dependency(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Dependency> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found);

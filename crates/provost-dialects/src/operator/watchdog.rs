@@ -3,6 +3,7 @@
 use provost_core::board::row::Status;
 use provost_core::board::watchdog::{self, Late, WatchError, Watched};
 use provost_core::code::Code;
+use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Place};
@@ -11,7 +12,7 @@ use super::{Answer, shape};
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every task in progress gave a sign of life in time");
     let Some(payload) = Object::payload(value, found) else {
         return answer;
@@ -57,7 +58,7 @@ pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
     answer
 }
 
-fn read(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Watched> {
+fn read(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Watched> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found)?;
@@ -76,12 +77,14 @@ fn read(value: &Value, place: Place<'_>, found: &mut Findings) -> Option<Watched
     })
 }
 
-fn render(late: &Late, item: &Value) -> Value {
+fn render(late: &Late, item: &Node<'_>) -> Value {
+    let fields = item.as_object();
+    let heartbeat = fields.and_then(|fields| fields.get("last_heartbeat_at"));
     let millis = i64::try_from(late.silence / NANOS_PER_MILLI).unwrap_or(i64::MAX);
     json!({
         "task_id": late.task_id,
         "silent_ms": millis,
         "timeout_seconds": late.timeout_seconds,
-        "last_heartbeat_at": item["last_heartbeat_at"],
+        "last_heartbeat_at": heartbeat.and_then(Node::as_str),
     })
 }

@@ -3,9 +3,8 @@
 use provost_core::board::row::Status;
 use provost_core::board::worklog::{self, LastEntry};
 use provost_core::code::Code;
-use provost_core::json as strict_json;
+use provost_core::json::{self, Node};
 use provost_core::verdict::Verdict;
-use serde_json::Value;
 
 use super::entry::{self, Entry};
 use super::finding::{Findings, Place};
@@ -14,7 +13,7 @@ use super::{Answer, Strictness};
 
 const OUTCOMES: &str = "done, blocked, failed, canceled";
 
-pub(super) fn check(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     if let Some(payload) = Object::payload(value, found) {
         let lines = payload.texts("lines", Length::Any, found);
         let outcome = payload.word("outcome", outcome, OUTCOMES, found);
@@ -84,7 +83,7 @@ fn read(
         if line.trim().is_empty() && !found.is_strict() {
             continue;
         }
-        match strict_json::parse(line.as_bytes()) {
+        match json::read(line.as_bytes()) {
             Ok(value) => {
                 let entry = entry::parse(&value, place, found);
                 entries.extend(entry.map(|entry| (from + at, entry)));
@@ -117,7 +116,7 @@ fn judge_order(entries: &[(usize, Entry)], place: Place<'_>, found: &mut Finding
     }
 }
 
-pub(super) fn check_append(value: &Value, found: &mut Findings) -> Answer {
+pub(super) fn check_append(value: &Node<'_>, found: &mut Findings) -> Answer {
     if let Some(payload) = Object::payload(value, found) {
         let before = payload.texts("before_lines", Length::Any, found);
         let after = payload.texts("after_lines", Length::Any, found);
@@ -150,7 +149,7 @@ fn judge_append(before: &[&str], after: &[&str], payload: Object<'_, '_>, found:
 /// The last entry that was there before, if it can be read; what was there is not judged again.
 fn last_entry(before: &[&str]) -> Option<Entry> {
     let line = before.iter().rev().find(|line| !line.trim().is_empty())?;
-    let value = strict_json::parse(line.as_bytes()).ok()?;
+    let value = json::read(line.as_bytes()).ok()?;
     entry::parse(
         &value,
         *Place::root(),
@@ -205,7 +204,7 @@ mod tests {
         };
         let line = entry.render();
         assert!(!line.contains('\n'));
-        let value = strict_json::parse(line.as_bytes()).unwrap();
+        let value = json::read(line.as_bytes()).unwrap();
         assert_eq!(entry::parse(&value, *Place::root(), found), Some(entry));
         assert!(found.is_empty());
     }
