@@ -13,6 +13,9 @@ use serde_json::{Map, Number, Value};
 
 use super::{DEEPEST, MOST};
 
+/// How many fields most objects have at most.
+const USUAL_FIELDS: usize = 11;
+
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node<'a> {
@@ -218,6 +221,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
             let node = entries.next_value_seed(self.deeper())?;
             if seen.has(&fields, &key) {
                 return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+            }
+            if fields.is_empty() {
+                // Most objects get no more, and growing step by step costs more than the room.
+                fields.reserve_exact(USUAL_FIELDS);
             }
             fields.push((key, node));
         }
