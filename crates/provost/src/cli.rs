@@ -106,6 +106,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["verify", "key"]),
     ("Recover", &["salvage", "lease"]),
     ("Judge and box by hand", &["check", "snapshot", "box"]),
+    ("Formats of others", &["packet", "package", "schema"]),
 ];
 
 const TEMPLATE: &str = "\

@@ -167,9 +167,9 @@ fn the_words_of_a_refusal_are_about_the_refusal() {
     let to: Oid = scratch.git(&["rev-parse", "HEAD"]).try_into().unwrap();
     scratch.git(&["reset", "-q", "--hard", from.as_str()]);
     let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
-    let Err(LandError::Refused { words }) = refused else {
-        panic!("{refused:?}");
-    };
+    let error = refused.unwrap_err();
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let words = format!("{error}: {}", cause.unwrap_or_default());
     assert!(words.contains("git~1"), "{words}");
     assert!(
         !words.contains("graft") && !words.contains("hint:"),
