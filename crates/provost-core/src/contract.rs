@@ -13,7 +13,7 @@ pub mod role;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::code::Code;
 use crate::gate::command::{self, CommandPolicy, Trust};
@@ -94,7 +94,12 @@ pub struct Problem {
 ///
 /// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
 pub fn parse(bytes: &[u8]) -> Result<Document, json::JsonError> {
-    let document: Document = json::parse_as(bytes)?;
+    from_value(json::parse(bytes)?)
+}
+
+/// Takes a contract from a document that was read already, as [`parse`] does.
+pub fn from_value(value: Value) -> Result<Document, json::JsonError> {
+    let document: Document = json::from_value(value)?;
     if is_segment(&document.task_id) {
         return Ok(document);
     }

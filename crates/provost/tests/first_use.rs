@@ -185,11 +185,18 @@ mod tests {
         desk.write("tests/test_greet.py", "import unittest\n");
         desk.git(&["add", "."]);
         desk.git(&["commit", "--quiet", "--message=Test"]);
-        let file = desk.at("home/contract.json");
-        fs::write(&file, example).unwrap();
-        let file = file.to_str().unwrap();
-        let said = desk.provost(&["run", "-f", file, "--agent-cmd", "true"]);
-        assert!(said.out.contains("refused[EMPTY_DIFF]"), "{said:?}");
+        // What is JSON is YAML too.
+        for name in ["home/contract.json", "home/contract.yaml"] {
+            let file = desk.at(name);
+            fs::write(&file, example).unwrap();
+            let file = file.to_str().unwrap();
+            let said = desk.provost(&["run", "-f", file, "--agent-cmd", "true"]);
+            assert!(said.out.contains("refused[EMPTY_DIFF]"), "{said:?}");
+        }
+        let toml = desk.at("home/contract.toml");
+        fs::write(&toml, example).unwrap();
+        let said = desk.provost(&["run", "-f", toml.to_str().unwrap(), "--agent-cmd", "true"]);
+        assert!(said.err.contains("contract.toml"), "{said:?}");
     }
 
     #[test]

@@ -168,8 +168,10 @@ fn the_words_of_a_refusal_are_about_the_refusal() {
     scratch.git(&["reset", "-q", "--hard", from.as_str()]);
     let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
     let error = refused.unwrap_err();
-    let cause = std::error::Error::source(&error).map(ToString::to_string);
-    let words = format!("{error}: {}", cause.unwrap_or_default());
+    let first: Option<&dyn std::error::Error> = Some(&error);
+    let chain = std::iter::successors(first, |error| error.source());
+    let words: Vec<String> = chain.map(ToString::to_string).collect();
+    let words = words.join(": ");
     assert!(words.contains("git~1"), "{words}");
     assert!(
         !words.contains("graft") && !words.contains("hint:"),

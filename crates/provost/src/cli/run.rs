@@ -3,7 +3,7 @@
 mod flags;
 mod notes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
@@ -11,6 +11,7 @@ use provost_core::contract::document::Document;
 use provost_core::gate::command;
 use provost_core::run::fact::{Names, Opened};
 use provost_core::{contract, json};
+use provost_dialects::document::{self, Format};
 use provost_engine::ports::PortError;
 use provost_engine::target;
 use provost_host::git::GitError;
@@ -46,7 +47,8 @@ pub(super) struct Run {
     #[arg(required_unless_present = "file", value_parser = objective)]
     objective: Option<String>,
 
-    /// The contract as a JSON file, instead of an objective and flags; `-` reads stdin.
+    /// The contract in a file (JSON, or YAML or TOML if its name ends so), instead of an objective
+    /// and flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "permit_governing", "permit_binary", "permit_symlink"])]
@@ -108,17 +110,23 @@ const CONTRACT: &str = "Contract";
 const AGENT: &str = "Agent";
 const PERMITS: &str = "Permissions (refused otherwise, even inside what is allowed)";
 
+/// Reads a contract that is written as the end of its file's name says; else as JSON.
+fn from_file(file: &Path) -> Result<Document, Failure> {
+    let bytes = input::read(file, json::LARGEST)?;
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::of(Code::InputInvalid, error)
+            .about(file)
+            .hint("`provost explain contract` shows every field and an example")
+    };
+    let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
+    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
+    contract::from_value(value).map_err(|error| wrong(&error))
+}
+
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let document = match &run.file {
-        Some(file) => {
-            let bytes = input::read(file, json::LARGEST)?;
-            contract::parse(&bytes).map_err(|error| {
-                Failure::of(Code::InputInvalid, &error)
-                    .about(file)
-                    .hint("`provost explain contract` shows every field and an example")
-            })?
-        }
+        Some(file) => from_file(file)?,
         None => flags::document(run),
     };
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
