@@ -22,6 +22,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use provost_core::path::{PathError, RawPath, RepoPath};
 use rayon::prelude::*;
@@ -36,6 +37,12 @@ pub const DEEPEST: usize = 128;
 
 /// The most files that are counted.
 pub const MOST: usize = 2_000_000;
+
+/// The most bytes that are read; a file may say that it has any number of them.
+pub const MOST_BYTES: u64 = 64 << 30;
+
+/// How much a file may grow while it is read.
+const GROWTH: u64 = 64 << 20;
 
 /// How much is read at a time; most files are smaller.
 const BUFFER: usize = 128 * 1024;
@@ -68,6 +75,9 @@ pub enum InventoryError {
     /// More than [`DEEPEST`] directories inside each other.
     #[error("`{0}` lies deeper than {DEEPEST} levels")]
     TooDeep(RawPath),
+    /// More than [`MOST_BYTES`] in all files.
+    #[error("`{0}` is beyond the {MOST_BYTES} bytes that are read in all")]
+    TooLarge(RawPath),
     /// More than [`MOST`] files.
     #[error("there are more than {MOST} files")]
     TooMany,
@@ -96,6 +106,7 @@ pub fn take(directory: &Path, cache: Option<&mut Cache>) -> Result<Files, Invent
         rustix::fs::open(directory, flags, Mode::empty()).map_err(|error| open(error.into()))?;
     let began = cache::now();
     let walk = Walk {
+        room: AtomicU64::new(MOST_BYTES),
         known: cache.as_deref().map(Cache::known).unwrap_or_default(),
     };
     let mut rows = walk.directory(&root, &RawPath::new(""), 0)?;
@@ -125,6 +136,8 @@ struct Row {
 }
 
 struct Walk<'a> {
+    /// How many more bytes may be read.
+    room: AtomicU64,
     known: std::collections::HashMap<&'a [u8], (Known, Sha)>,
 }
 
@@ -195,7 +208,14 @@ impl Walk<'_> {
             }]);
         }
         let (stat, sha) = match kind {
-            FileType::RegularFile => hash(directory, name, buffer).map_err(wrong)?,
+            FileType::RegularFile => {
+                let size = u64::try_from(stat.size).unwrap_or(u64::MAX);
+                let take = |room: u64| room.checked_sub(size);
+                if self.room.fetch_update(Relaxed, Relaxed, take).is_err() {
+                    return Err(InventoryError::TooLarge(path));
+                }
+                hash(directory, name, buffer).map_err(wrong)?
+            }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(directory, name, Vec::new()).map_err(wrong)?;
                 (
@@ -259,6 +279,10 @@ fn hash(
         let count = rustix::io::read(file.as_fd(), &mut buffer[..])?;
         sha.update(&buffer[..count]);
         total += count as u64;
+        if total > u64::try_from(stat.st_size).unwrap_or(0) + GROWTH {
+            // It grows faster than it is read, or has no end at all.
+            return Err(rustix::io::Errno::FBIG);
+        }
         // A file of the size it had is at its end; asking again would double the calls.
         let whole = u64::try_from(stat.st_size) == Ok(total);
         if count == 0 || (whole && count < BUFFER) {

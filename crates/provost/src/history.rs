@@ -44,13 +44,18 @@ pub(crate) fn beside(place: &Place, run_id: &str) -> Beside {
 
 /// Where the run landed, as its second chain says; `land` and `verify` look whether that is true.
 pub(crate) fn landed(place: &Place, run_id: &str) -> Option<Landing> {
+    Landing::recorded(&after(place, run_id)?)
+}
+
+/// What happened after the seal; `None` if nothing did, or it cannot be read.
+pub(crate) fn after(place: &Place, run_id: &str) -> Option<Vec<Record>> {
     let path = place.run(run_id).join(AFTER);
     if !path.exists() {
         return None;
     }
     let sealed = records(place, run_id).ok()?;
     let after = ledger::read(&path, Head::after(&sealed.last()?.hash)).ok()?;
-    Landing::recorded(&after.records)
+    Some(after.records)
 }
 
 /// The command that goes on with a run that has not ended.

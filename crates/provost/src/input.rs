@@ -6,6 +6,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::contract::document::Document;
+use provost_core::{contract, json};
+use provost_dialects::document::{self, Format};
 use rustix::fs::OFlags;
 
 use crate::answer::Failure;
@@ -36,6 +39,19 @@ pub(crate) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
             .hint("give a file, or `-` to read from stdin"));
     }
     bounded(file, path, limit)
+}
+
+/// Reads a contract that is written as the end of its file's name says; else as JSON.
+pub(crate) fn contract(file: &Path) -> Result<Document, Failure> {
+    let bytes = read(file, json::LARGEST)?;
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::of(Code::InputInvalid, error)
+            .about(file)
+            .hint("`provost explain contract` shows every field and an example")
+    };
+    let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
+    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
+    contract::from_value(value).map_err(|error| wrong(&error))
 }
 
 fn bounded(source: impl Read, path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {

@@ -167,7 +167,16 @@ fn ending(state: &State, beside: &Beside) -> String {
             let branch = short(&published.branch);
             format!("  branch   {branch}\nnext: provost land {run}\n")
         }
-        (Some(verdict), None, None) => format!("hint: provost explain {}\n", verdict.code),
+        (Some(verdict), None, None) => {
+            let captured = state.captured.as_ref();
+            let work = captured.is_some_and(Capture::holds_anything) || !state.salvaged.is_empty();
+            let next = if work {
+                format!("next: provost salvage restore {run}\n")
+            } else {
+                String::new()
+            };
+            format!("hint: provost explain {}\n{next}", verdict.code)
+        }
         (None, _, None) => format!("next: {}\n", go_on(run, beside.driven)),
     }
 }

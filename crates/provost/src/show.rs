@@ -92,6 +92,9 @@ fn render_verdict(verdict: &Verdict) -> String {
     text + &format!("hint: provost explain {}\n", verdict.code)
 }
 
+/// How many findings a person is shown at once.
+const MOST_FINDINGS: usize = 40;
+
 /// The rows of a denial: `details.findings[]` of gates, each with a path and what is wrong.
 ///
 /// A single finding is the reason itself and is not said twice.
@@ -115,7 +118,15 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
         .map_or(&[][..], Vec::as_slice);
     match rows {
         [one] if verdict.reason.contains(&text(one, "path")) => Vec::new(),
-        rows => rows.iter().map(line).collect(),
+        rows => {
+            let more = rows.len().saturating_sub(MOST_FINDINGS);
+            let rest = (more > 0).then(|| format!("and {more} more; --json lists all"));
+            rows.iter()
+                .take(MOST_FINDINGS)
+                .map(line)
+                .chain(rest)
+                .collect()
+        }
     }
 }
 

@@ -119,6 +119,19 @@ mod tests {
     }
 
     #[test]
+    fn what_changed_since_the_report_is_not_sealed() {
+        let Some(stage) = published() else { return };
+        work(&stage);
+        assert_eq!(report(&stage).0, Some(0));
+        fs::write(stage.at("repo/src/new"), "something else\n").unwrap();
+        let (exit, answer) = seal(&stage);
+        assert_eq!(exit, Some(1), "{answer}");
+        assert_eq!(answer["code"], "TREE_CHANGED");
+        assert_eq!(report(&stage).0, Some(0));
+        assert_eq!(seal(&stage).0, Some(0));
+    }
+
+    #[test]
     fn a_phase_is_accepted_only_with_docs_and_black_box_checks() {
         let Some(stage) = published() else { return };
         work(&stage);

@@ -37,7 +37,12 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
     let verdict = judge_changes(&chapter.state, &contract, &changed);
     chapter.settle(Gate::Diff, verdict)?;
     let run = test(chapter, &candidate.tree)?;
-    chapter.settle(Gate::Acceptance, judge_tests(Some(&run), &contract))?;
+    let mut verdict = judge_tests(Some(&run), &contract);
+    if let (false, Some(last)) = (verdict.allow, run.commands.last()) {
+        let (reason, log) = (&verdict.reason, &last.stderr.file);
+        verdict.reason = format!("on the merge with the target that moved, {reason} ({log})");
+    }
+    chapter.settle(Gate::Acceptance, verdict)?;
     chapter.settle(Gate::Tree, judge_unaltered(&run))?;
     chapter.merged(&candidate, acceptance(&contract, &run))?;
     Ok(candidate)

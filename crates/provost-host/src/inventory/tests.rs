@@ -51,6 +51,15 @@ fn every_file_is_listed_and_no_link_followed() {
 }
 
 #[test]
+fn more_bytes_than_are_read_are_refused_at_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = fs::File::create(scratch.path().join("hole")).unwrap();
+    file.set_len(MOST_BYTES + 1).unwrap();
+    let error = take(scratch.path(), None).unwrap_err();
+    assert!(matches!(error, InventoryError::TooLarge(_)), "{error}");
+}
+
+#[test]
 fn what_cannot_be_listed_stops_the_inventory() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a\nb"), "").unwrap();

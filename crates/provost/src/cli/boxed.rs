@@ -112,12 +112,15 @@ fn answer(how: How) -> Answer {
 }
 
 fn place(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(|error| {
-        Failure::new(
-            Code::InputUnreadable,
-            format!("`{}`: {error}", path.display()),
-        )
-    })
+    let found = path.canonicalize().map_err(|error| {
+        let reason = format!("`{}`: {error}", path.display());
+        Failure::new(Code::InputUnreadable, reason)
+    })?;
+    if found.starts_with("/proc") {
+        let reason = format!("`{}`: a box has a `/proc` of its own", path.display());
+        return Err(Failure::new(Code::UsageError, reason));
+    }
+    Ok(found)
 }
 
 /// A directory for the streams, gone when the command is.

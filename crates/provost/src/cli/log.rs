@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use provost_core::gate::command;
-use provost_core::record::Record;
+use provost_core::record::{Event, Record};
 use provost_core::run::fact::{Ending, Fact, Judgement, Side, TestRun};
 use provost_core::run::judge::render_ending;
 use provost_core::wording::counted;
@@ -46,6 +46,11 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
             }
         }
         shown = records.len();
+        if sealed {
+            for record in history::after(&place, &run_id).unwrap_or_default() {
+                let _ = writeln!(out, "{}", line(&record, reader));
+            }
+        }
         drop(out);
         if log.follow && !sealed && !driven {
             tell(&format!(
@@ -67,12 +72,24 @@ fn line(record: &Record, reader: Reader) -> String {
     let event = &record.event;
     let about = match Fact::of(event, record.seq) {
         Ok(fact) => about(&fact),
-        Err(error) => error.to_string(),
+        Err(_) => later(event),
     };
     // Some names of the format are lower case; a person reads a column of one kind.
     let name = event.event_type.to_uppercase();
     let text = format!("{:>3}  {}  {name:19}  {about}", record.seq, event.ts);
     plain(&text).replace('\n', " ")
+}
+
+/// What a record of the chain after the seal tells, beside its name.
+fn later(event: &Event) -> String {
+    let text = |key: &str| event.payload.get(key)?.as_str();
+    let commit = |id: &str| id.chars().take(12).collect::<String>();
+    match (text("commit"), text("target"), text("logs")) {
+        (Some(id), Some(target), _) => format!("{}, commit {}", short(target), commit(id)),
+        (Some(id), None, _) => format!("commit {}", commit(id)),
+        (None, _, Some(logs)) => format!("the merge, logs in {logs}"),
+        (None, _, None) => String::new(),
+    }
 }
 
 /// What a record tells, beside its name.

@@ -13,10 +13,9 @@ use provost_core::code::Code;
 use provost_core::contract::{self, document::Document as Contract};
 use provost_core::exit::Exit;
 use provost_core::gate::command::{self, CommandPolicy, Trust};
-use provost_core::json::LARGEST;
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
-use provost_dialects::document::{self, Format};
+use provost_core::wording::counted;
 use provost_dialects::packet::compose::{self, Ran, Task};
 use provost_dialects::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Stage};
 use provost_dialects::packet::{
@@ -27,6 +26,7 @@ use provost_host::keys::Keys;
 use provost_host::{clock, ids, trial};
 use serde_json::json;
 
+use super::duration::seconds;
 use super::snapshot;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::folder::{Folder, NoFolder, Which};
@@ -75,8 +75,8 @@ pub(super) struct Report {
     #[command(flatten)]
     which: Which,
 
-    /// When a command is ended, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
+    /// When a command is ended, such as 90s, 20m or 2h.
+    #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
     timeout: u64,
 }
 
@@ -85,8 +85,8 @@ pub(super) struct SealPacket {
     #[command(flatten)]
     which: Which,
 
-    /// A document that the phase must have updated; repeat for more.
-    #[arg(long, value_name = "PATH")]
+    /// A document that the phase must have updated; repeat for more. A phase without one fails.
+    #[arg(long, value_name = "PATH", required = true)]
     docs: Vec<String>,
 }
 
@@ -152,7 +152,10 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
     sealed(&folder, Stage::Published, &key)?;
     let files = before.files.len();
     let place = folder.place.display().to_string();
-    let words = format!("published {place}: {files} files recorded before the work");
+    let words = format!(
+        "published {place}: {} recorded before the work",
+        counted(files, "file")
+    );
     let json = json!({ "packet": place, "files": files, "published_at": task.published_at });
     Ok(Answer::data(json, words))
 }
@@ -176,7 +179,7 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
         }
     }
     if let Some(file) = &publish.contract {
-        let document = read_contract(file)?;
+        let document = input::contract(file)?;
         let contract = contract::resolve(document, &policy, Trust::FromFile)
             .map_err(|problems| contract::judge(&problems))?;
         let Contract {
@@ -193,18 +196,6 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
         }
     }
     Ok(task)
-}
-
-fn read_contract(file: &Path) -> Result<Contract, Failure> {
-    let bytes = input::read(file, LARGEST)?;
-    let wrong = |error: &dyn std::error::Error| {
-        let reason = format!("`{}`: {error}", file.display());
-        Failure::new(Code::InputInvalid, reason)
-    };
-    let name = file.to_string_lossy();
-    let format = Format::of_name(&name).unwrap_or(Format::Json);
-    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
-    contract::parse(value.to_string().as_bytes()).map_err(|error| wrong(&error))
 }
 
 fn report(report: &Report) -> Result<Answer, Stop> {
@@ -230,7 +221,7 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     folder.write(EXECUTOR_REPORT, &text)?;
     sealed(&folder, Stage::Reported, &key)?;
     let failed = rows.iter().filter(|row| row.exit_code != 0).count();
-    let mut words = format!("{} files changed\n", changed.len());
+    let mut words = format!("{} changed\n", counted(changed.len(), "file"));
     for row in &rows {
         words += &format!("exit {}: {}\n", row.exit_code, show::plain(&row.command));
     }
@@ -282,6 +273,15 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
     let folder = Folder::open(&seal.which)?;
     published(&folder, &[Stage::Reported])?;
     let key = signing_key()?;
+    let reported = match folder.source(AFTER) {
+        Source::Bytes(bytes) => Snapshot::parse(AFTER, &bytes)?,
+        Source::Missing | Source::Unreadable(_) => Snapshot::default(),
+    };
+    let (now, _) = record(&folder)?;
+    if now.files != reported.files {
+        let reason = "the workspace is not the one that was reported; report again";
+        return Err(Failure::new(Code::TreeChanged, reason).into());
+    }
     let docs: Vec<_> = seal.docs.iter().map(|path| folder.document(path)).collect();
     let text = compose::validator_report(&folder.packet()?, &docs, &clock::now());
     folder.write(VALIDATOR_REPORT, &text)?;

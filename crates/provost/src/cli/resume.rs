@@ -16,6 +16,9 @@ use crate::show::Reader;
 
 /// Bring runs to their end whose driver died.
 #[derive(Args)]
+#[command(after_help = "\
+What an interrupted agent left is salvaged, and the agent is started again from the base commit, at
+most three times. Every other step goes on where it stopped.")]
 pub(super) struct Resume {
     /// The run: its id, a part of it, or `last`; without one, every run that was interrupted.
     run: Option<String>,

@@ -3,15 +3,13 @@
 mod flags;
 mod notes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::document::Document;
+use provost_core::contract::{self, document::Document};
 use provost_core::gate::command;
 use provost_core::run::fact::{Names, Opened};
-use provost_core::{contract, json};
-use provost_dialects::document::{self, Format};
 use provost_engine::ports::PortError;
 use provost_engine::target;
 use provost_host::git::GitError;
@@ -110,23 +108,10 @@ const CONTRACT: &str = "Contract";
 const AGENT: &str = "Agent";
 const PERMITS: &str = "Permissions (refused otherwise, even inside what is allowed)";
 
-/// Reads a contract that is written as the end of its file's name says; else as JSON.
-fn from_file(file: &Path) -> Result<Document, Failure> {
-    let bytes = input::read(file, json::LARGEST)?;
-    let wrong = |error: &dyn std::error::Error| {
-        Failure::of(Code::InputInvalid, error)
-            .about(file)
-            .hint("`provost explain contract` shows every field and an example")
-    };
-    let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
-    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
-    contract::from_value(value).map_err(|error| wrong(&error))
-}
-
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let document = match &run.file {
-        Some(file) => from_file(file)?,
+        Some(file) => input::contract(file)?,
         None => flags::document(run),
     };
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
@@ -209,11 +194,15 @@ fn agent(run: &Run, config: &Config) -> Result<Vec<String>, Failure> {
     }
     let name = run.agent.as_deref().unwrap_or("default");
     config.agents.get(name).cloned().ok_or_else(|| {
-        Failure::new(
-            Code::NotFound,
-            format!("provost.toml has no agent `{name}`"),
+        let names: Vec<&str> = config.agents.keys().map(String::as_str).collect();
+        let known = match names.as_slice() {
+            [] => "it names none".to_owned(),
+            names => format!("it names {}", names.join(", ")),
+        };
+        let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
+        Failure::new(Code::NotFound, reason).hint(
+            "name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it",
         )
-        .hint("name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it")
     })
 }
 

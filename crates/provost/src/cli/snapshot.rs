@@ -5,13 +5,16 @@ mod workspace;
 
 pub(super) use workspace::of;
 
-use std::fs;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::wording::counted;
 use provost_host::snapshot::{Snapshot, SnapshotError};
+use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -68,7 +71,18 @@ fn record_control(control: &Path, out: &Path) -> Outcome {
 }
 
 fn write(out: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(out, text).map_err(|error| {
+    // Without O_NONBLOCK, opening a fifo waits for a reader that may never come.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).custom_flags(flags);
+    let written = options.open(out).and_then(|mut file| {
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        file.set_len(0)?;
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(|error| {
         let reason = format!("cannot write `{}`: {error}", out.display());
         Failure::new(Code::HostFailed, reason)
     })

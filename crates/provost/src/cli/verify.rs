@@ -62,17 +62,33 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     if argument.is_dir() {
         return Ok(Place {
             directory: argument.to_owned(),
-            pins: Pins::default(),
+            pins: pins_beside(argument)?.unwrap_or_default(),
         });
     }
     let place = crate::place::Place::find().map_err(|_| {
-        let reason = format!("there is no directory `{}`", argument.display());
+        let reason = match argument.to_str() {
+            Some("last") => "this is no repository, so there is no last run".to_owned(),
+            _ => format!("there is no directory `{}`", argument.display()),
+        };
         Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
     })?;
     let run_id = place.find_run(&argument.to_string_lossy())?;
     let directory = place.run(&run_id);
     let pins = place.registry()?.pinned(&run_id).map_err(port)?;
     Ok(Place { directory, pins })
+}
+
+/// The pins of a bundle that lies among the runs of a repository; `None` for any other.
+fn pins_beside(directory: &Path) -> Result<Option<Pins>, Failure> {
+    let Ok(place) = crate::place::Place::of(directory) else {
+        return Ok(None);
+    };
+    let real = |path: &Path| path.canonicalize().ok();
+    let run_id = real(directory).and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let Some(run_id) = run_id.filter(|id| real(&place.run(id)) == real(directory)) else {
+        return Ok(None);
+    };
+    place.registry()?.pinned(&run_id).map_err(port).map(Some)
 }
 
 fn trusted() -> Result<Vec<NamedKey>, Failure> {

@@ -175,6 +175,9 @@ fn a_second_chain_that_was_cut_is_missed() {
             "{keep}: {known:?}"
         );
         refused(&scene, &run, "EVIDENCE_INCOMPLETE", "after.jsonl");
+        // The same bundle by its path: the registry beside it knows where it ends.
+        let place = path.parent().unwrap().to_str().unwrap();
+        assert_eq!(scene.ask(&["verify", place, "--json"]).exit, 5, "{keep}");
     }
     std::fs::write(&path, &whole).unwrap();
     check(&scene, &run);
