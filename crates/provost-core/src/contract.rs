@@ -20,7 +20,7 @@ use crate::gate::command::{self, CommandPolicy, Trust};
 use crate::gate::diff::Permit;
 use crate::json;
 use crate::object::sha256;
-use crate::registry;
+use crate::roster;
 use crate::scope::{self, Scope};
 use crate::verdict::Verdict;
 use document::{
@@ -195,7 +195,7 @@ fn names(document: &Document, problems: &mut Problems) {
         ("/owner_agent", &document.owner_agent),
         ("/assigned_agent", &document.assigned_agent),
     ] {
-        if !registry::knows(&agent.agent_id, agent.role) {
+        if !roster::knows(&agent.agent_id, agent.role) {
             let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
             problems.add(path, problem);
         }

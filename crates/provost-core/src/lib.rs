@@ -26,7 +26,7 @@ pub mod package;
 pub mod path;
 pub mod protect;
 pub mod record;
-pub mod registry;
+pub mod roster;
 pub mod run;
 pub mod schema;
 pub mod scope;

@@ -22,7 +22,7 @@ use crate::bundle::report::{
 };
 use crate::contract::RESULT_SCHEMA_TEXT;
 use crate::contract::document::Document;
-use crate::registry::AgentRegistry;
+use crate::roster::AgentRegistry;
 
 /// A format, by the name of its schema.
 #[derive(Debug, Clone, Copy)]

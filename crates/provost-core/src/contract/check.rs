@@ -15,7 +15,7 @@ use crate::gate::command::{CommandPolicy, Trust};
 use crate::json as text;
 use crate::object::sha256;
 use crate::path::RepoPath;
-use crate::registry::{self, ApprovalPolicy, Sandbox};
+use crate::roster::{self, ApprovalPolicy, Sandbox};
 use crate::schema::{self, validate::validate};
 use crate::verdict::Verdict;
 
@@ -136,7 +136,7 @@ fn commands(document: &Document, policy: &CommandPolicy, findings: &mut Findings
 }
 
 fn known(path: &str, agent: &Agent, findings: &mut Findings) {
-    if !registry::knows(&agent.agent_id, agent.role) {
+    if !roster::knows(&agent.agent_id, agent.role) {
         let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
         findings.add(Code::AgentUnknown, path, problem);
     }
@@ -183,7 +183,7 @@ fn output_schema(document: &Document, findings: &mut Findings) {
 fn privilege(document: &Document, findings: &mut Findings) {
     let asked = &document.tool_permissions;
     let role = document.assigned_agent.role;
-    let Some(most) = registry::defaults(role) else {
+    let Some(most) = roster::defaults(role) else {
         return findings.add(Code::AgentUnknown, "/assigned_agent/role", "has no agent");
     };
     let writes = asked.filesystem == Filesystem::WorkspaceWrite;

@@ -7,7 +7,7 @@ use provost_core::contract::document::{
 };
 use provost_core::contract::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::object::sha256;
-use provost_core::registry;
+use provost_core::roster;
 use provost_host::clock;
 
 use super::Run;
@@ -29,8 +29,8 @@ pub(super) fn document(run: &Run) -> Document {
         task_id: format!("task-{now}"),
         task_type: Some(TaskType::Implement),
         parent_task_id: None,
-        owner_agent: agent(Role::Pm, registry::OWNER),
-        assigned_agent: agent(Role::Worker, registry::WORKER),
+        owner_agent: agent(Role::Pm, roster::OWNER),
+        assigned_agent: agent(Role::Worker, roster::WORKER),
         inputs: inputs(run),
         required_outputs: vec![RequiredOutput {
             name: "patch".to_owned(),

@@ -1,4 +1,4 @@
-//! Knows who may be given a task: the agent registry.
+//! Knows who may be given a task: the roster of agents, which the format calls the agent registry.
 
 use std::sync::OnceLock;
 
