@@ -33,58 +33,25 @@ pub struct Format {
 }
 
 /// The format of task contracts.
-pub const TASK_CONTRACT: Format = Format {
-    name: "task_contract.v1",
-    make: generate::<Document>,
-};
+pub const TASK_CONTRACT: Format = Format::of::<Document>("task_contract.v1");
 
 /// Every format.
 pub const FORMATS: &[Format] = &[
-    Format {
-        name: "agent_registry.v1",
-        make: generate::<AgentRegistry>,
-    },
+    Format::of::<AgentRegistry>("agent_registry.v1"),
     Format {
         name: "agent_task_result.v1",
         make: agent_task_result,
     },
-    Format {
-        name: "evidence_bundle.v1",
-        make: generate::<EvidenceBundle>,
-    },
-    Format {
-        name: "evidence_report.v1",
-        make: generate::<EvidenceReport>,
-    },
-    Format {
-        name: "orchestrator_event.v1",
-        make: generate::<OrchestratorEvent>,
-    },
-    Format {
-        name: "reexec_report.v1",
-        make: generate::<ReexecReport>,
-    },
-    Format {
-        name: "review_report.v1",
-        make: generate::<ReviewReport>,
-    },
-    Format {
-        name: "run_manifest.v1",
-        make: generate::<RunManifest>,
-    },
+    Format::of::<EvidenceBundle>("evidence_bundle.v1"),
+    Format::of::<EvidenceReport>("evidence_report.v1"),
+    Format::of::<OrchestratorEvent>("orchestrator_event.v1"),
+    Format::of::<ReexecReport>("reexec_report.v1"),
+    Format::of::<ReviewReport>("review_report.v1"),
+    Format::of::<RunManifest>("run_manifest.v1"),
     TASK_CONTRACT,
-    Format {
-        name: "task_result.v1",
-        make: generate::<TaskResult>,
-    },
-    Format {
-        name: "test_report.v1",
-        make: generate::<TestReport>,
-    },
-    Format {
-        name: "work_report.v1",
-        make: generate::<WorkReport>,
-    },
+    Format::of::<TaskResult>("task_result.v1"),
+    Format::of::<TestReport>("test_report.v1"),
+    Format::of::<WorkReport>("work_report.v1"),
 ];
 
 /// Finds a format by its name, with or without the version.
@@ -95,6 +62,14 @@ pub fn find(name: &str) -> Option<&'static Format> {
 }
 
 impl Format {
+    /// The format that `T` is read with.
+    const fn of<T: JsonSchema>(name: &'static str) -> Self {
+        Self {
+            name,
+            make: generate::<T>,
+        }
+    }
+
     /// The schema.
     pub fn schema(&self) -> Value {
         let mut schema = (self.make)();

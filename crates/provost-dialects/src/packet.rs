@@ -127,8 +127,6 @@ pub struct Packet<'a> {
     pub evidence: Vec<Found>,
     /// What there is of a seal; none if nobody looked for one.
     pub seal: Option<seal::Sealed>,
-    /// Reads a time as milliseconds; none for a text that is no time.
-    pub read_time: fn(&str) -> Option<i64>,
 }
 
 /// The evidence that a task card names, as far as it can be read: what has to be looked for.

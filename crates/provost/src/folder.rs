@@ -7,7 +7,6 @@ use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
 use provost_core::json::LARGEST;
 use provost_core::path::RepoPath;
-use provost_core::time;
 use provost_core::verdict::Verdict;
 use provost_dialects::packet::seal::{SEAL, Sealed, Stage};
 use provost_dialects::packet::{self, Document, Found, Packet, Source};
@@ -94,7 +93,6 @@ impl<'a> Folder<'a> {
             executor_report: self.source(packet::EXECUTOR_REPORT),
             validator_report: self.source(packet::VALIDATOR_REPORT),
             seal: Some(self.sealed()?),
-            read_time: |text| time::parse(text).ok(),
         })
     }
 

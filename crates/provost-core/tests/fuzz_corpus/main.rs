@@ -2,74 +2,27 @@
 
 #[cfg(test)]
 mod promises;
+#[cfg(test)]
+mod replay;
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::promises;
-
-    /// One target: its name, and what it promises about any bytes.
-    type Target = (&'static str, fn(&[u8]));
-
-    const TARGETS: &[Target] = &[
-        ("command", promises::command),
-        ("contract", promises::contract),
-        ("diff", promises::diff),
-        ("ignore", promises::ignore),
-        ("index", promises::index),
-        ("pack", promises::pack),
-        ("record", promises::record),
-        ("scope", promises::scope),
-        ("seal", promises::seal),
-        ("secret", promises::secret),
-        ("tree", promises::tree),
-    ];
-
-    /// The files of a corpus, by name.
-    #[expect(clippy::disallowed_methods, reason = "a corpus is a directory")]
-    fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-        let read = |entry: std::io::Result<std::fs::DirEntry>| {
-            let path = entry.unwrap().path();
-            (path.display().to_string(), std::fs::read(&path).unwrap())
-        };
-        let entries = std::fs::read_dir(root.join(target)).unwrap();
-        entries.map(read).collect()
-    }
+    use super::{promises, replay};
 
     #[test]
-    fn every_reader_keeps_its_promises_about_its_corpus() {
-        for (target, promise) in TARGETS {
-            let files = corpus(target);
-            assert!(
-                files.len() >= 10,
-                "{target}: a corpus of {} files",
-                files.len()
-            );
-            for (name, bytes) in files {
-                let kept = std::panic::catch_unwind(|| promise(&bytes));
-                assert!(kept.is_ok(), "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_reader_keeps_its_promises_about_pieces_of_its_corpus() {
-        for (target, promise) in TARGETS {
-            for (name, bytes) in corpus(target) {
-                let step = bytes.len() / 64 + 1;
-                for cut in (0..bytes.len()).step_by(step) {
-                    let mut flipped = bytes.clone();
-                    flipped[cut] ^= 0x21;
-                    let kept = std::panic::catch_unwind(|| {
-                        promise(&bytes[..cut]);
-                        promise(&bytes[cut..]);
-                        promise(&flipped);
-                    });
-                    assert!(kept.is_ok(), "{name}, at byte {cut}");
-                }
-            }
-        }
+    fn every_reader_keeps_its_promises_about_its_corpus_and_pieces_of_it() {
+        replay::replay(&[
+            ("command", promises::command),
+            ("contract", promises::contract),
+            ("diff", promises::diff),
+            ("ignore", promises::ignore),
+            ("index", promises::index),
+            ("pack", promises::pack),
+            ("record", promises::record),
+            ("scope", promises::scope),
+            ("seal", promises::seal),
+            ("secret", promises::secret),
+            ("tree", promises::tree),
+        ]);
     }
 }

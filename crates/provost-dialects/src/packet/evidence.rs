@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::json;
 use provost_core::path::RepoPath;
+use provost_core::time;
 use serde_json::Value;
 
 use super::card::Card;
@@ -139,10 +140,7 @@ impl Bench<'_> {
 
     /// The times that were written tell the story in its order.
     fn in_order(&mut self, before: &Snapshot, after: &Snapshot) {
-        let time = |text: &Option<String>| {
-            let text = text.as_deref()?;
-            (self.packet.read_time)(text)
-        };
+        let time = |text: &Option<String>| read_time(text.as_deref()?);
         let published = time(&self.card.published_at);
         let (first, last) = (time(&before.captured_at), time(&after.captured_at));
         let unreadable = [
@@ -251,7 +249,7 @@ impl Bench<'_> {
             return;
         };
         let published = self.card.published_at.as_deref();
-        let published = published.and_then(self.packet.read_time);
+        let published = published.and_then(read_time);
         let mut rows = Vec::new();
         for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if line.trim_ascii().is_empty() {
@@ -267,7 +265,7 @@ impl Bench<'_> {
                         entries: &entries,
                         findings: self.findings,
                     };
-                    rows.extend(row(&mut fields, published, self.packet.read_time));
+                    rows.extend(row(&mut fields, published));
                 }
                 Ok(_) => self
                     .findings
@@ -295,11 +293,12 @@ impl Bench<'_> {
     }
 }
 
-fn row(
-    fields: &mut Fields<'_, '_>,
-    published: Option<i64>,
-    read_time: fn(&str) -> Option<i64>,
-) -> Option<Row> {
+/// A time as milliseconds; none for a text that is no time.
+fn read_time(text: &str) -> Option<i64> {
+    time::parse(text).ok()
+}
+
+fn row(fields: &mut Fields<'_, '_>, published: Option<i64>) -> Option<Row> {
     let command = fields.text("command").map(|text| text.trim().to_owned());
     let exit_code = exit_code(fields);
     let started = fields.time("started_at").map(read_time);

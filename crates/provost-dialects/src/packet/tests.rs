@@ -38,7 +38,7 @@ impl Files {
             "external_noise_paths": ["feed/**"],
             "allowed_paths": ["src/**"],
             "acceptance_commands": ["make test"],
-            "published_at": "10",
+            "published_at": "2026-01-31T12:00:10Z",
         });
         let report = json!({
             "schema_version": "subagent_executor_report_v1",
@@ -47,7 +47,7 @@ impl Files {
             "status": "completed",
             "changed_files": ["src/a"],
             "commands_run": ["make test"],
-            "reported_at": "40",
+            "reported_at": "2026-01-31T12:00:40Z",
         });
         let conclusion = json!({
             "schema_version": "subagent_validator_report_v1",
@@ -55,17 +55,20 @@ impl Files {
             "validator": { "role": "orchestrator_codex" },
             "status": "pass",
             "checks": validator::CHECKS.iter().map(check).collect::<Vec<_>>(),
-            "reported_at": "50",
+            "reported_at": "2026-01-31T12:00:50Z",
         });
         let row = json!({
-            "command": "make test", "exit_code": 0, "started_at": "20", "ended_at": "30",
+            "command": "make test",
+            "exit_code": 0,
+            "started_at": "2026-01-31T12:00:20Z",
+            "ended_at": "2026-01-31T12:00:30Z",
         });
         Self(BTreeMap::from([
             (TASK_CARD, card),
             (EXECUTOR_REPORT, report),
             (VALIDATOR_REPORT, conclusion),
-            (BEFORE, snapshot("11", "a")),
-            (AFTER, snapshot("35", "b")),
+            (BEFORE, snapshot("2026-01-31T12:00:11Z", "a")),
+            (AFTER, snapshot("2026-01-31T12:00:35Z", "b")),
             (LOG, row),
         ]))
     }
@@ -97,7 +100,6 @@ impl Files {
             executor_report: self.source(EXECUTOR_REPORT),
             validator_report: self.source(VALIDATOR_REPORT),
             seal: None,
-            read_time: |text| text.parse().ok(),
         }
     }
 

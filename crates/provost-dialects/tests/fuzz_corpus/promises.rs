@@ -98,7 +98,6 @@ pub(crate) fn packet(bytes: &[u8]) {
         executor_report: of(packet::EXECUTOR_REPORT),
         validator_report: of(packet::VALIDATOR_REPORT),
         seal: None,
-        read_time: |text| text.parse().ok(),
     };
     let literal = packet::judge(&packet, Profile::Literal, None);
     let strict = packet::judge(&packet, Profile::Strict, None);

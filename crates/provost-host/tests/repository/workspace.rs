@@ -127,11 +127,11 @@ fn closed_directories_are_removed() {
     let scratch = base();
     let root = scratch.cache().join("w");
     put(&root, "a/b/c/file", "x");
-    put(&root, "work/work/x", "x");
+    put(&root, "deep/deep/x", "x");
     chmod(&root.join("a/b/c"), 0);
     chmod(&root.join("a/b"), 0o100);
-    chmod(&root.join("work/work"), 0);
-    chmod(&root.join("work"), 0o500);
+    chmod(&root.join("deep/deep"), 0);
+    chmod(&root.join("deep"), 0o500);
     chmod(&root.join("a"), 0);
     workspace::remove(&scratch.cache(), &root).unwrap();
     assert!(!root.exists());
