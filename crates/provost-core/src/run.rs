@@ -14,7 +14,7 @@ mod next;
 mod state;
 
 pub use next::Next;
-pub use state::{BadLedger, State};
+pub use state::{BadLedger, Misplaced, Site, State};
 
 use serde::{Deserialize, Serialize};
 

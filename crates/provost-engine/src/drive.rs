@@ -109,10 +109,9 @@ fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), Po
     let now = ports.clock.timestamp();
     let event = fact.event(&state.names, state.attempt, now.clone());
     let mut after = state.clone();
-    if !after.apply(fact) {
-        let reason = format!("{} cannot happen here", event.event_type);
-        return Err(PortError::new(Code::Bug, reason));
-    }
+    after.apply(fact).map_err(|misplaced| {
+        PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
+    })?;
     ports.ledger.append(event)?;
     after.latest = now;
     *state = after;

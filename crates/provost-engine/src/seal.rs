@@ -108,7 +108,7 @@ fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
         ports.bundle.put("box/selftest.json", &test)?;
     }
-    if let Some(path) = &state.workspace_was {
+    if let Some(path) = &state.worked_in {
         ports
             .bundle
             .put("worktree_ref.txt", format!("{path}\n").as_bytes())?;

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::State;
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Published, ResultFile, Salvage, Side, TestRun,
 };
+use provost_core::run::{Site, State};
 use provost_core::time;
 use provost_engine::ports::{Host, PortError, Watch};
 
@@ -263,17 +263,17 @@ impl Host for Machine {
     fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
         let directory = self.places.attempt(state.attempt);
         Self::bury(&directory)?;
-        // Only a workspace that was finished can hold work, and a captured one is kept already.
-        let salvage = if state.workspace.is_some() && state.captured.is_none() {
-            self.salvage(state, &directory.join("tree"))?
-        } else {
-            None
+        let salvage = match state.site {
+            Site::Workspace | Site::Abandoned if state.captured.is_none() => {
+                self.salvage(state, &directory.join("tree"))?
+            }
+            // Only a workspace that was finished can hold work, and a captured one is kept already.
+            _ => None,
         };
         // A lost attempt is followed by another one, which continues in the same home.
-        let gone = if state.lost {
-            &directory
-        } else {
-            &self.places.run
+        let gone = match state.site {
+            Site::Abandoned => &directory,
+            Site::Empty | Site::Begun | Site::Workspace => &self.places.run,
         };
         self.remove(gone)?;
         Ok(salvage)

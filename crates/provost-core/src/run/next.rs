@@ -1,7 +1,7 @@
 //! Decides what comes next in a run.
 
 use super::fact::{Capture, Side};
-use super::{Gate, State, Step};
+use super::{Gate, Site, State, Step};
 use crate::code::Code;
 use crate::verdict::Verdict;
 
@@ -42,7 +42,7 @@ impl State {
             }
             return self.wind_up(refusal.clone());
         }
-        if self.lost {
+        if self.site == Site::Abandoned {
             return Next::Do(Step::Clean);
         }
         if self.attempt > LOST_AGENTS {
@@ -56,10 +56,10 @@ impl State {
 
     /// The end: save what is on disk and remove it, then this is the answer.
     fn wind_up(&self, answer: Verdict) -> Next {
-        if self.littered {
-            Next::Do(Step::Clean)
-        } else {
+        if self.site == Site::Empty {
             Next::Finish(answer)
+        } else {
+            Next::Do(Step::Clean)
         }
     }
 
@@ -73,7 +73,7 @@ impl State {
             Next::Do(Step::Lease)
         } else if self.published.is_some() {
             self.wind_up(Verdict::allow("every gate passed"))
-        } else if self.workspace.is_none() {
+        } else if self.site != Site::Workspace {
             Next::Do(Step::Workspace)
         } else if self.tested.is_none() {
             Next::Do(Step::Selftest)

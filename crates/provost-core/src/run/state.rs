@@ -33,14 +33,10 @@ pub struct State {
     pub pending: Option<Step>,
     /// The fencing number, while the scope is ours.
     pub fence: Option<u64>,
-    /// Where the workspace of this attempt is, until it is removed.
-    pub workspace: Option<String>,
-    /// Where the last workspace was.
-    pub workspace_was: Option<String>,
-    /// Whether directories of the run may be there, whole or in part.
-    pub littered: bool,
-    /// Whether the agent of this attempt was lost with its driver.
-    pub lost: bool,
+    /// What of the run is on disk.
+    pub site: Site,
+    /// Where the last workspace was finished, also when it is gone.
+    pub worked_in: Option<String>,
     /// What the probe found out.
     pub tested: Option<BoxTest>,
     /// How the agent of this attempt ended.
@@ -60,6 +56,24 @@ pub struct State {
     /// The answer, once the gates are through.
     pub finished: Option<Verdict>,
 }
+
+/// What of a run is on disk, outside its bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// Nothing.
+    Empty,
+    /// Directories that were begun, or that a lost attempt left for the next one.
+    Begun,
+    /// The finished workspace of this attempt.
+    Workspace,
+    /// The workspace of an agent that was lost with its driver.
+    Abandoned,
+}
+
+/// A fact that cannot have happened where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot stand there")]
+pub struct Misplaced;
 
 /// Why records are not the ledger of a run.
 #[derive(Debug, thiserror::Error)]
@@ -103,9 +117,7 @@ impl State {
                 return Err(BadLedger::Stranger { seq: record.seq });
             }
             let fact = Fact::of(&record.event, record.seq)?;
-            if !state.apply(fact) {
-                return Err(order(record));
-            }
+            state.apply(fact).map_err(|Misplaced| order(record))?;
             state.latest.clone_from(&record.event.ts);
         }
         Ok(state)
@@ -126,10 +138,8 @@ impl State {
             attempt: 1,
             pending: None,
             fence: None,
-            workspace: None,
-            workspace_was: None,
-            littered: false,
-            lost: false,
+            site: Site::Empty,
+            worked_in: None,
             tested: None,
             agent: None,
             captured: None,
@@ -142,73 +152,88 @@ impl State {
         }
     }
 
-    /// Takes in one more fact; false if it cannot have happened here.
-    pub fn apply(&mut self, fact: Fact) -> bool {
+    /// Takes in one more fact. After a refusal the state is of no use.
+    pub fn apply(&mut self, fact: Fact) -> Result<(), Misplaced> {
         if self.finished.is_some() {
-            return false;
+            return Err(Misplaced);
         }
         match fact {
-            Fact::Opened(_) => return false,
-            Fact::Resumed { owner } => self.resume(owner),
-            Fact::Started { step } => {
-                if self.pending.is_some_and(|pending| pending != step) {
-                    return false;
-                }
-                self.pending = Some(step);
-                self.littered |= step == Step::Workspace;
+            Fact::Opened(_) => Err(Misplaced),
+            Fact::Resumed { owner } => {
+                self.resume(owner);
+                Ok(())
             }
+            Fact::Started { step } => self.start(step),
             Fact::Lost {} => {
-                self.lost = true;
-                return self.end(Step::Agent);
+                if self.site != Site::Workspace {
+                    return Err(Misplaced);
+                }
+                self.site = Site::Abandoned;
+                self.end(Step::Agent)
             }
-            Fact::Failed { step, verdict } => return self.failed(step, verdict),
+            Fact::Failed { step, verdict } => self.failed(step, verdict),
             Fact::Leased { fence } => {
                 self.fence = Some(fence);
-                return self.end(Step::Lease);
+                self.end(Step::Lease)
             }
             Fact::Workspace { path } => {
-                self.workspace_was = Some(path.clone());
-                self.workspace = Some(path);
-                return self.end(Step::Workspace);
+                self.site = Site::Workspace;
+                self.worked_in = Some(path);
+                self.end(Step::Workspace)
             }
             Fact::Tested(test) => {
                 self.tested = Some(test);
-                return self.end(Step::Selftest);
+                self.end(Step::Selftest)
             }
             Fact::AgentEnded(run) => {
                 self.agent = Some(run);
-                return self.end(Step::Agent);
+                self.end(Step::Agent)
             }
             Fact::Captured(capture) => {
                 self.captured = Some(capture);
-                return self.end(Step::Capture);
+                self.end(Step::Capture)
             }
-            Fact::Passed(judgement) => return self.judged(judgement, true),
-            Fact::Refused(judgement) | Fact::Violation(judgement) => {
-                return self.judged(judgement, false);
-            }
-            Fact::TestsRan(run) => return self.tests_ran(run),
+            Fact::Passed(judgement) => self.judged(judgement, true),
+            Fact::Refused(judgement) | Fact::Violation(judgement) => self.judged(judgement, false),
+            Fact::TestsRan(run) => self.tests_ran(run),
             Fact::Published(published) => {
                 self.published = Some(published);
-                return self.end(Step::Publish);
+                self.end(Step::Publish)
             }
             Fact::Cleaned { salvage } => {
                 self.clean(salvage);
-                return self.end(Step::Clean);
+                self.end(Step::Clean)
             }
             Fact::Finished { verdict } => {
-                if self.pending.is_some() {
-                    return false;
-                }
                 self.finished = Some(verdict);
+                self.between_steps()
             }
         }
-        true
+    }
+
+    /// An intent: one at a time, but the same one may be written again after a crash.
+    fn start(&mut self, step: Step) -> Result<(), Misplaced> {
+        if self.pending.is_some_and(|pending| pending != step) {
+            return Err(Misplaced);
+        }
+        self.pending = Some(step);
+        if step == Step::Workspace && self.site == Site::Empty {
+            self.site = Site::Begun;
+        }
+        Ok(())
     }
 
     /// An outcome needs its intent.
-    fn end(&mut self, step: Step) -> bool {
-        self.pending.take() == Some(step)
+    fn end(&mut self, step: Step) -> Result<(), Misplaced> {
+        if self.pending.take() == Some(step) {
+            Ok(())
+        } else {
+            Err(Misplaced)
+        }
+    }
+
+    fn between_steps(&self) -> Result<(), Misplaced> {
+        self.pending.map_or(Ok(()), |_| Err(Misplaced))
     }
 
     /// Another process took over: the lease has to be got again, and what was begun begins anew.
@@ -226,27 +251,27 @@ impl State {
         }
     }
 
-    fn judged(&mut self, judgement: Judgement, allow: bool) -> bool {
+    fn judged(&mut self, judgement: Judgement, allow: bool) -> Result<(), Misplaced> {
         let Judgement { gate, verdict } = judgement;
-        if verdict.allow != allow || self.gates.contains_key(&gate) || self.pending.is_some() {
-            return false;
+        if verdict.allow != allow || self.gates.contains_key(&gate) {
+            return Err(Misplaced);
         }
         if !allow {
             self.refusal.get_or_insert_with(|| verdict.clone());
         }
         self.gates.insert(gate, verdict);
-        true
+        self.between_steps()
     }
 
-    fn failed(&mut self, step: Step, verdict: Verdict) -> bool {
-        match step {
-            // The directory stays, and the ledger says so; the answer stays as well.
-            Step::Clean if !self.lost => self.clean(None),
+    fn failed(&mut self, step: Step, verdict: Verdict) -> Result<(), Misplaced> {
+        match (step, self.site) {
             // What a lost agent left is not saved, so nobody may work on top of it.
-            Step::Clean => {
-                self.lost = false;
+            (Step::Clean, Site::Abandoned) => {
+                self.site = Site::Workspace;
                 self.refusal.get_or_insert(verdict);
             }
+            // The directory stays, and the ledger says so; the answer stays as well.
+            (Step::Clean, _) => self.clean(None),
             _ => {
                 self.refusal.get_or_insert(verdict);
             }
@@ -254,26 +279,25 @@ impl State {
         self.end(step)
     }
 
-    fn tests_ran(&mut self, run: TestRun) -> bool {
+    fn tests_ran(&mut self, run: TestRun) -> Result<(), Misplaced> {
         let step = match run.side {
             Side::Base => Step::BaseAcceptance,
             Side::Candidate => Step::Acceptance,
             // Comes after the seal, in another chain.
-            Side::Merged => return false,
+            Side::Merged => return Err(Misplaced),
         };
         self.tests.insert(run.side, run);
         self.end(step)
     }
 
     fn clean(&mut self, salvage: Option<Salvage>) {
-        self.workspace = None;
         self.salvaged.extend(salvage);
-        if self.lost {
+        self.site = if self.site == Site::Abandoned {
             // Another attempt may follow, in the same home.
-            self.lost = false;
             self.attempt += 1;
+            Site::Begun
         } else {
-            self.littered = false;
-        }
+            Site::Empty
+        };
     }
 }

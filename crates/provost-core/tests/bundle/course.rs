@@ -68,7 +68,7 @@ pub(crate) fn events(draft: &Draft) -> Vec<Event> {
         };
         for fact in facts {
             events.push(event(&fact));
-            assert!(state.apply(fact));
+            state.apply(fact).unwrap();
         }
     }
     events

@@ -34,8 +34,8 @@ pub(super) fn decisions(bundle: &Bundle<'_>) -> Vec<Finding> {
         if let Some(problem) = contradiction(&state, &fact).filter(|_| same_rules) {
             findings.push(Finding::altered(place(), problem));
         }
-        if !state.apply(fact) {
-            findings.push(Finding::altered(place(), "cannot stand there"));
+        if let Err(misplaced) = state.apply(fact) {
+            findings.push(Finding::altered(place(), misplaced.to_string()));
             return findings;
         }
     }
