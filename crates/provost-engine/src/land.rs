@@ -130,6 +130,7 @@ pub enum When {
 /// Lands the run `run_id`, which this process holds the lock of.
 pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError> {
     let (state, head) = read(ports, run_id)?;
+    let branch = landable(&state)?;
     let pins = ports.registry.pinned(run_id)?;
     if pins.ledger.is_none() {
         let reason = format!("the ledger of {run_id} has a seal that the registry does not know");
@@ -138,7 +139,7 @@ pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError
     let after = ports.sealed.after(Head::after(&head.hash))?;
     let known = verified(ports, &pins)?;
     let mut chapter = Chapter::new(ports, state, &head, after)?;
-    let landed = decide(&mut chapter, &known);
+    let landed = decide(&mut chapter, &known, &branch);
     let tidied = chapter.ports.target.tidy();
     let landed = landed?;
     retire(&mut chapter, &landed.landing);
@@ -188,13 +189,8 @@ fn verified(ports: &LandPorts<'_>, pins: &Pins) -> Result<After, PortError> {
 }
 
 /// Finds out what there is to do, and has it done.
-fn decide(chapter: &mut Chapter<'_, '_>, known: &After) -> Result<Landed, PortError> {
-    let Some(branch) = landable(&chapter.state)? else {
-        let run = &chapter.state.names.run_id;
-        let reason = format!("{run} names no branch to land on; give one with --target");
-        return Err(PortError::new(Code::NotFound, reason));
-    };
-    let tip = chapter.ports.target.tip(&branch)?.ok_or_else(|| {
+fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<Landed, PortError> {
+    let tip = chapter.ports.target.tip(branch)?.ok_or_else(|| {
         let reason = format!("there is no branch `{branch}` to land on");
         PortError::new(Code::NotFound, reason)
     })?;
@@ -204,8 +200,8 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After) -> Result<Landed, PortEr
     if let Some(candidate) = interrupted.filter(|one| begun.as_ref() == Some(&one.commit)) {
         // The branch moved and its checkout may not have followed.
         let (from, to) = (&candidate.parent, &candidate.commit);
-        chapter.ports.target.advance(&branch, from, to)?;
-        return chapter.landed(Landing::of(candidate, &branch));
+        chapter.ports.target.advance(branch, from, to)?;
+        return chapter.landed(Landing::of(candidate, branch));
     }
     for landing in known
         .landings
@@ -223,7 +219,7 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After) -> Result<Landed, PortEr
     for candidate in known.candidates.iter().rev() {
         // Somebody put it there without us, or on top of a landing that was interrupted.
         if chapter.ports.target.holds(&tip, &candidate.commit)? {
-            return chapter.landed(Landing::of(candidate, &branch));
+            return chapter.landed(Landing::of(candidate, branch));
         }
     }
     let fitting = known.candidates.iter().find(|one| one.parent == tip);
@@ -231,18 +227,20 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After) -> Result<Landed, PortEr
         Some(candidate) => candidate.clone(),
         None => merge::merge(chapter, &tip)?,
     };
-    let landing = Landing::of(&candidate, &branch);
+    let landing = Landing::of(&candidate, branch);
     chapter.note(LAND_STARTED, &landing)?;
     let (from, to) = (&landing.parent, &landing.commit);
-    chapter.ports.target.advance(&branch, from, to)?;
+    chapter.ports.target.advance(branch, from, to)?;
     chapter.landed(landing)
 }
 
 /// The branch that an accepted run is meant for.
-fn landable(state: &State) -> Result<Option<String>, PortError> {
+fn landable(state: &State) -> Result<String, PortError> {
     let run = &state.names.run_id;
     match &state.finished {
-        Some(verdict) if verdict.allow => Ok(state.opened.target.clone()),
+        Some(verdict) if verdict.allow => state.opened.target.clone().ok_or_else(|| {
+            PortError::new(Code::NotFound, format!("{run} names no branch to land on"))
+        }),
         Some(verdict) => {
             let reason = format!("{run} was refused: {}", verdict.reason);
             Err(PortError::new(Code::NotAccepted, reason))

@@ -1,4 +1,4 @@
-//! Keeps in a SQLite database who holds what now, and which runs there are.
+//! Keeps in a SQLite database who holds what now, and where the chains of runs end.
 //!
 //! # Invariants
 //!
@@ -11,7 +11,7 @@
 //! many processes; it stays as the second wall, should the lock file be removed.
 
 mod fence;
-mod runs;
+mod pins;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
 use provost_core::scope::Scope;
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
 
-pub use self::runs::{Pin, RunNote, RunRow};
+pub use self::pins::Pin;
 use crate::error::StoreError;
 use crate::file;
 use crate::lock::Turnstile;

@@ -22,7 +22,6 @@ use provost_host::{clock, keys, owner};
 use provost_store::StoreError;
 use provost_store::driven::LiveRegistry;
 use provost_store::lock::DriverLock;
-use provost_store::registry::RunNote;
 #[cfg(not(feature = "failpoints"))]
 use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
@@ -95,14 +94,7 @@ impl Session {
         opened: Opened,
         observer: &mut dyn Observer,
     ) -> Result<State, Failure> {
-        let note = RunNote {
-            run_id: names.run_id.clone(),
-            started_at: SystemClock.millis(),
-            objective: opened.contract.inputs.spec.clone(),
-        };
         drive::open(&mut self.ports(observer), names, opened).map_err(port)?;
-        // The list of runs may lag behind the ledger, and never leads.
-        self.registry.registry.note_run(&note).map_err(store)?;
         drive::drive(&mut self.ports(observer)).map_err(port)
     }
 

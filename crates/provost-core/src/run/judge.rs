@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::fact::{AgentRun, CommandRun, Ending, ResultFile, Side, TestRun};
 use super::{Gate, State};
+use crate::change::{Change, Finding};
 use crate::code::Code;
 use crate::contract::{self, Contract, Problem, ResultRule};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
@@ -80,6 +81,20 @@ impl State {
         let Some(captured) = &self.captured else {
             return missing(Code::DiffRefused, "nothing was captured");
         };
+        let verdict = self.judge_changes(contract, &captured.changes, &captured.findings);
+        if verdict.allow && captured.changes.is_empty() {
+            return Verdict::deny(Code::EmptyDiff, "the agent changed nothing that could land");
+        }
+        verdict
+    }
+
+    /// Whether a change keeps to the contract, and to the policy the run was opened with.
+    pub fn judge_changes(
+        &self,
+        contract: &Contract,
+        changes: &[Change],
+        findings: &[Finding],
+    ) -> Verdict {
         let rules = diff::Rules {
             scope: &contract.scope,
             forbid: &contract.forbid,
@@ -87,15 +102,11 @@ impl State {
             extra: &self.opened.protect,
         };
         let facts = diff::Facts {
-            changes: &captured.changes,
-            findings: &captured.findings,
+            changes,
+            findings,
             ..diff::Facts::default()
         };
-        let verdict = diff::judge(&facts, &rules);
-        if verdict.allow && captured.changes.is_empty() {
-            return Verdict::deny(Code::EmptyDiff, "the agent changed nothing that could land");
-        }
-        verdict
+        diff::judge(&facts, &rules)
     }
 
     fn judge_tree(&self) -> Verdict {
@@ -332,11 +343,8 @@ pub fn render_ending(ending: Ending) -> String {
 
 /// What the acceptance commands say about the change, from both sides.
 pub fn compare(base: &TestRun, candidate: &TestRun) -> &'static str {
-    let green = |run: &TestRun| {
-        run.commands
-            .iter()
-            .all(|command| command.ending == Ending::Exited(0))
-    };
+    let passed = |command: &CommandRun| command.ending == Ending::Exited(0);
+    let green = |run: &TestRun| !run.commands.is_empty() && run.commands.iter().all(passed);
     match (green(base), green(candidate)) {
         (false, true) => "red→green",
         (true, true) => "green→green",

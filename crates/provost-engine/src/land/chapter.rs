@@ -11,10 +11,11 @@ use provost_core::bundle::statement::{
 use provost_core::code::Code;
 use provost_core::json::canonical;
 use provost_core::record::{Event, Head, Level};
+use provost_core::run::fact::{Fact, Judgement};
 use provost_core::run::{Gate, State};
 use provost_core::verdict::Verdict;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{LandPorts, Landed, When};
 use crate::ports::{Ledger, PortError};
@@ -88,25 +89,18 @@ impl<'p, 'a> Chapter<'p, 'a> {
     /// Writes a gate's answer down; a refusal ends the landing.
     pub(super) fn settle(&mut self, gate: Gate, verdict: Verdict) -> Result<(), PortError> {
         self.ports.observer.judged(gate, &verdict);
-        let (level, name) = if verdict.allow {
-            (Level::Info, "GATE_PASSED")
-        } else {
-            (Level::Error, "gate_failed")
-        };
+        let refusal = PortError::new(verdict.code, verdict.reason.clone());
+        let allow = verdict.allow;
+        let fact = Fact::judged(Judgement { gate, verdict });
         let at = self.ports.clock.timestamp();
-        let payload = fields(&json!({ "gate": gate, "verdict": verdict }))?;
-        self.append(level, name, payload, at)?;
-        if verdict.allow {
-            Ok(())
-        } else {
-            Err(PortError::new(verdict.code, verdict.reason))
-        }
+        self.append(fact.event(&self.state.names, self.state.attempt, at))?;
+        if allow { Ok(()) } else { Err(refusal) }
     }
 
     /// Writes down what needs no signature of its own.
     pub(super) fn note(&mut self, name: &str, value: &impl Serialize) -> Result<(), PortError> {
-        let at = self.ports.clock.timestamp();
-        self.append(Level::Info, name, fields(value)?, at)
+        let event = self.event(name, fields(value)?, self.ports.clock.timestamp());
+        self.append(event)
     }
 
     /// Writes down what means nothing without its statement.
@@ -123,30 +117,30 @@ impl<'p, 'a> Chapter<'p, 'a> {
         let envelope = serde_json::from_slice(&envelope).map_err(wrong)?;
         let mut payload = fields(value)?;
         payload.insert(STATEMENT.to_owned(), envelope);
-        self.append(Level::Info, name, payload, at.into())
+        self.append(self.event(name, payload, at.into()))
     }
 
-    /// Adds a record, then pins it: the pin may lag, and never leads.
-    fn append(
-        &mut self,
-        level: Level,
-        name: &str,
-        payload: Map<String, Value>,
-        ts: String,
-    ) -> Result<(), PortError> {
+    /// Something that belongs to no attempt.
+    fn event(&self, name: &str, payload: Map<String, Value>, ts: String) -> Event {
         let names = &self.state.names;
-        self.after.append(Event {
+        Event {
             ts,
-            level,
+            level: Level::Info,
             event_type: name.to_owned(),
             run_id: names.run_id.clone(),
             task_id: Some(names.task_id.clone()),
             attempt: None,
             payload,
             trace_id: names.trace_id.clone(),
-        })?;
+        }
+    }
+
+    /// Adds a record, then pins it: the pin may lag, and never leads.
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
+        self.after.append(event)?;
         let head = self.after.head();
-        self.ports.registry.pin_after(&names.run_id, &head)
+        let run_id = &self.state.names.run_id;
+        self.ports.registry.pin_after(run_id, &head)
     }
 
     /// What a statement in the next record vouches for.

@@ -6,15 +6,13 @@ use provost_core::bundle::report::TestStatus;
 use provost_core::bundle::statement::Acceptance;
 use provost_core::code::Code;
 use provost_core::contract::Contract;
-use provost_core::gate::diff;
 use provost_core::object::Oid;
+use provost_core::run::Gate;
 use provost_core::run::fact::{Ending, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
-use provost_core::run::{Gate, State};
-use provost_core::verdict::Verdict;
 
+use super::MergeOutcome;
 use super::chapter::Chapter;
-use super::{Changed, MergeOutcome};
 use crate::drive::contract;
 use crate::ports::{Control, Observer, PortError, Progress, Watch, Wish};
 
@@ -34,7 +32,9 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
         let reason = "the target has this change already; nothing is left to land";
         return Err(PortError::new(Code::EmptyDiff, reason));
     }
-    let verdict = judge_changes(&chapter.state, &contract, &changed);
+    let verdict = chapter
+        .state
+        .judge_changes(&contract, &changed.changes, &changed.findings);
     chapter.settle(Gate::Diff, verdict)?;
     let run = test(chapter, &candidate.tree)?;
     let mut verdict = judge_tests(Some(&run), &contract);
@@ -62,21 +62,6 @@ fn test(chapter: &mut Chapter<'_, '_>, tree: &Oid) -> Result<TestRun, PortError>
     let run = target.accept(&chapter.state, tree, &start.logs, &mut watch)?;
     chapter.note(TEST_RESULT, &run)?;
     Ok(run)
-}
-
-fn judge_changes(state: &State, contract: &Contract, changed: &Changed) -> Verdict {
-    let rules = diff::Rules {
-        scope: &contract.scope,
-        forbid: &contract.forbid,
-        permit: &contract.permit,
-        extra: &state.opened.protect,
-    };
-    let facts = diff::Facts {
-        changes: &changed.changes,
-        findings: &changed.findings,
-        ..diff::Facts::default()
-    };
-    diff::judge(&facts, &rules)
 }
 
 /// How the commands of an accepted merge ended.

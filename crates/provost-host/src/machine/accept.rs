@@ -24,6 +24,9 @@ use crate::boxes::{Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::workspace::{self, PrivateGit};
 
+/// The directory in which acceptance commands run.
+pub(super) const TESTS: &str = "tests";
+
 impl Machine {
     /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
     pub(super) fn run_tests(
@@ -44,7 +47,7 @@ impl Machine {
         {
             return Ok(run);
         }
-        let directory = self.places.run.join("tests");
+        let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         let round = Round {
             machine: self,

@@ -8,11 +8,15 @@ use provost_core::run::fact::{Side, TestRun};
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{PortError, Watch};
 
+use super::accept::TESTS;
 use super::{Machine, git, proof, uncaptured};
 use crate::capture::{self, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
 use crate::git::{Checkout, Expected, GitError, Merged};
 use crate::workspace;
+
+/// The directory in which a merge is looked at.
+const MERGE: &str = "merge";
 
 impl Target for Machine {
     fn tip(&mut self, branch: &str) -> Result<Option<Oid>, PortError> {
@@ -57,7 +61,7 @@ impl Target for Machine {
     /// look at an agent's work.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError> {
         let base = self.repo.commit_tree(target).map_err(git)?;
-        let directory = self.places.run.join("merge");
+        let directory = self.places.run.join(MERGE);
         self.remove(&directory)?;
         std::fs::create_dir_all(&self.places.run)
             .map_err(super::host("make the cache directory"))?;
@@ -104,7 +108,12 @@ impl Target for Machine {
     }
 
     fn tidy(&mut self) -> Result<(), PortError> {
-        self.remove(&self.places.run)
+        for directory in [MERGE, TESTS] {
+            self.remove(&self.places.run.join(directory))?;
+        }
+        // Anything else in there was kept for a person, and then this does nothing.
+        let _ = std::fs::remove_dir(&self.places.run);
+        Ok(())
     }
 
     fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError> {

@@ -28,11 +28,6 @@ const TABLES: &str = "
         granted_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT;
-    CREATE TABLE run (
-        run_id     TEXT PRIMARY KEY NOT NULL,
-        started_at INTEGER NOT NULL,
-        objective  TEXT NOT NULL
-    ) STRICT;
     CREATE TABLE pin (
         run_id TEXT PRIMARY KEY NOT NULL,
         seq    INTEGER NOT NULL,
