@@ -8,7 +8,7 @@ mod host;
 mod memory;
 
 pub use host::{Behaviour, SimHost, oid};
-pub use memory::{SimBundle, SimLedger, SimRegistry};
+pub use memory::{SimBundle, SimLedger, SimRegistry, Trouble};
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -105,9 +105,26 @@ impl Signer for SimSigner {
 }
 
 /// A clock that moves when it is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SimClock {
     millis: Cell<i64>,
+    stride: i64,
+}
+
+impl SimClock {
+    /// A clock that moves by `stride` milliseconds.
+    pub fn striding(stride: i64) -> Self {
+        Self {
+            millis: Cell::new(0),
+            stride,
+        }
+    }
+}
+
+impl Default for SimClock {
+    fn default() -> Self {
+        Self::striding(1)
+    }
 }
 
 impl Clock for SimClock {
@@ -116,7 +133,7 @@ impl Clock for SimClock {
     }
 
     fn millis(&self) -> i64 {
-        self.millis.set(self.millis.get() + 1);
+        self.millis.set(self.millis.get() + self.stride);
         self.millis.get()
     }
 }

@@ -13,7 +13,7 @@ use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{
     Behaviour, Cut, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry,
-    SimSigner, oid,
+    SimSigner, Trouble, oid,
 };
 use serde_json::json;
 
@@ -180,6 +180,106 @@ fn what_a_failed_agent_left_is_judged_too() {
     }
 }
 
+#[test]
+fn a_step_that_cannot_be_done_ends_the_run_with_its_reason() {
+    for step in [
+        Step::Workspace,
+        Step::Selftest,
+        Step::Agent,
+        Step::Capture,
+        Step::BaseAcceptance,
+        Step::Acceptance,
+        Step::Publish,
+    ] {
+        let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+        machine.host.refuses = Some(step);
+        let state = machine.begin().unwrap();
+        assert_eq!(state.finished.unwrap().code, Code::HostFailed, "{step:?}");
+        assert!(state.published.is_none(), "{step:?}");
+        assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
+    }
+}
+
+#[test]
+fn a_workspace_that_cannot_be_removed_changes_no_answer() {
+    for (behaviour, want) in [
+        (Behaviour::Honest, Code::Ok),
+        (Behaviour::Strays, Code::DiffRefused),
+    ] {
+        let mut machine = Machine::new(behaviour, Power::steady());
+        machine.host.refuses = Some(Step::Clean);
+        let state = machine.begin().unwrap();
+        assert_eq!(state.finished.unwrap().code, want);
+        assert_eq!(machine.host.workspaces.len(), 1, "it stays for a person");
+    }
+}
+
+#[test]
+fn nobody_works_on_top_of_a_lost_attempt_that_is_not_saved() {
+    let machine = Machine::new(Behaviour::Honest, Power::steady());
+    let mut machine = lose_agent(machine, 2);
+    machine.host.dies_at_work = false;
+    machine.host.refuses = Some(Step::Clean);
+    let state = machine.take_over(2).unwrap();
+    assert_eq!(state.finished.unwrap().code, Code::HostFailed);
+    assert_eq!((state.attempt, machine.host.workspaces.len()), (1, 1));
+}
+
+#[test]
+fn a_lease_that_is_lost_at_any_renewal_ends_the_run() {
+    let renewals = striding_renewals();
+    assert!(renewals > 8, "steps and watches renew: {renewals}");
+    for at in 1..=renewals {
+        let mut machine = striding();
+        machine.registry.trouble = Some((at, Trouble::Lost));
+        let state = machine.begin().unwrap();
+        let code = state.finished.unwrap().code;
+        assert_eq!(code, Code::LeaseLost, "at renewal {at} of {renewals}");
+        assert!(state.published.is_none() && machine.host.workspaces.is_empty());
+    }
+}
+
+#[test]
+fn a_registry_that_cannot_be_asked_is_believed_while_its_last_answer_holds() {
+    let mut ended = 0;
+    let mut stopped = 0;
+    for at in 1..=striding_renewals() {
+        let mut machine = striding();
+        machine.registry.trouble = Some((at, Trouble::Unreachable));
+        match machine.begin() {
+            // During a long effect: the last answer still holds.
+            Ok(state) => {
+                assert_eq!(state.finished.unwrap().code, Code::Ok);
+                ended += 1;
+            }
+            // Between steps the memory has to answer; the run can be taken up again.
+            Err(error) => {
+                assert_eq!(error.verdict().code, Code::StoreFailed);
+                let state = machine.take_over(2).unwrap();
+                assert!(state.finished.is_some());
+                stopped += 1;
+            }
+        }
+    }
+    assert!(
+        ended >= 3 && stopped >= 5,
+        "{ended} ended, {stopped} stopped"
+    );
+}
+
+/// A machine on which every look at the clock is time for a renewal.
+fn striding() -> Machine {
+    let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+    machine.clock = SimClock::striding(15_000);
+    machine
+}
+
+fn striding_renewals() -> u32 {
+    let mut machine = striding();
+    machine.begin().unwrap();
+    machine.registry.renewals
+}
+
 /// Cuts the power at every call, before and after it took effect, and takes the run over.
 #[test]
 fn a_run_survives_a_crash_at_any_call() {
@@ -257,7 +357,6 @@ fn an_agent_lost_three_times_is_given_up() {
         let state = fold(&machine.ledger).unwrap();
         (state.attempt, state.finished)
     };
-    // Find the call at which the agent begins, then lose it there again and again.
     let mut pid = 1;
     loop {
         pid += 1;

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::change::{Change, Ignored, Node as Entry};
+use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
-use provost_core::run::State;
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, CommandRun, Ending, Published, ResultFile, Salvage, Side, Stream,
     TestRun,
 };
+use provost_core::run::{State, Step};
 
 use super::Power;
-use crate::ports::{Host, PortError, Progress, Watch};
+use crate::ports::{Control, Host, PortError, Progress, Watch};
 
 /// The file of the bundle that every stream goes to; nobody prints anything.
 pub(super) const LOG: &str = "ci/log";
@@ -48,6 +49,8 @@ pub struct SimHost {
     pub agents: BTreeMap<u32, u32>,
     /// Whether the power fails whenever an agent is at work.
     pub dies_at_work: bool,
+    /// The step that this machine cannot do.
+    pub refuses: Option<Step>,
 }
 
 impl SimHost {
@@ -60,7 +63,15 @@ impl SimHost {
             refs: BTreeSet::new(),
             agents: BTreeMap::new(),
             dies_at_work: false,
+            refuses: None,
         }
+    }
+
+    fn refuse(&self, step: Step) -> Result<(), PortError> {
+        if self.refuses == Some(step) {
+            return Err(PortError::new(Code::HostFailed, "the machine refuses"));
+        }
+        Ok(())
     }
 
     fn stream() -> Stream {
@@ -70,6 +81,15 @@ impl SimHost {
             kept: 0,
             sha256: sha256(b""),
         }
+    }
+}
+
+/// How something ends that would end with `status` if nobody wished otherwise.
+fn ending(wish: Control, status: i32) -> Ending {
+    match wish {
+        Control::Continue => Ending::Exited(status),
+        Control::Cancel => Ending::Cancelled,
+        Control::LeaseLost => Ending::LeaseLost,
     }
 }
 
@@ -88,6 +108,7 @@ impl Host for SimHost {
     }
 
     fn workspace(&mut self, state: &State) -> Result<String, PortError> {
+        self.refuse(Step::Workspace)?;
         let Self {
             power, workspaces, ..
         } = self;
@@ -98,6 +119,7 @@ impl Host for SimHost {
     }
 
     fn selftest(&mut self, _: &State) -> Result<BoxTest, PortError> {
+        self.refuse(Step::Selftest)?;
         self.power.call(|| BoxTest {
             tier: "simulated".to_owned(),
             held: true,
@@ -109,6 +131,7 @@ impl Host for SimHost {
     }
 
     fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
+        self.refuse(Step::Agent)?;
         if self.dies_at_work {
             self.power.fail();
         }
@@ -119,7 +142,7 @@ impl Host for SimHost {
             agents,
             ..
         } = self;
-        watch.tick(&Progress::default());
+        let wish = watch.tick(&Progress::default());
         power.call(|| {
             *agents.entry(state.attempt).or_default() += 1;
             let (changed, status) = match behaviour {
@@ -131,7 +154,7 @@ impl Host for SimHost {
             };
             workspaces.insert(state.attempt, changed);
             AgentRun {
-                ending: Ending::Exited(status),
+                ending: ending(wish, status),
                 wall_ms: 1,
                 stdout: Self::stream(),
                 stderr: Self::stream(),
@@ -141,6 +164,7 @@ impl Host for SimHost {
     }
 
     fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
+        self.refuse(Step::Capture)?;
         let Self {
             power,
             workspaces,
@@ -179,12 +203,16 @@ impl Host for SimHost {
         tree: &Oid,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        watch.tick(&Progress::default());
+        self.refuse(match side {
+            Side::Base => Step::BaseAcceptance,
+            Side::Candidate | Side::Merged => Step::Acceptance,
+        })?;
+        let wish = watch.tick(&Progress::default());
         let breaks = side == Side::Candidate && self.behaviour == Behaviour::Breaks;
         let command = |test: &provost_core::contract::Test| CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
-            ending: Ending::Exited(i32::from(breaks)),
+            ending: ending(wish, i32::from(breaks)),
             wall_ms: 1,
             stdout: Self::stream(),
             stderr: Self::stream(),
@@ -204,6 +232,7 @@ impl Host for SimHost {
     }
 
     fn publish(&mut self, state: &State) -> Result<Published, PortError> {
+        self.refuse(Step::Publish)?;
         let Self { power, refs, .. } = self;
         power.call(|| {
             let branch = format!("refs/heads/provost/{}", state.names.run_id);
@@ -216,6 +245,7 @@ impl Host for SimHost {
     }
 
     fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
+        self.refuse(Step::Clean)?;
         let Self {
             power,
             refs,

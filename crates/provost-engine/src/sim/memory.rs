@@ -61,6 +61,19 @@ pub struct SimRegistry {
     pub alive: Owner,
     /// The pinned heads.
     pub pins: BTreeMap<String, Head>,
+    /// What goes wrong at which renewal, from 1.
+    pub trouble: Option<(u32, Trouble)>,
+    /// How often a lease was renewed.
+    pub renewals: u32,
+}
+
+/// What can happen to a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// Somebody else has the scope by now.
+    Lost,
+    /// The registry cannot be asked, just then.
+    Unreachable,
 }
 
 impl SimRegistry {
@@ -72,6 +85,8 @@ impl SimRegistry {
             leases: Vec::new(),
             alive,
             pins: BTreeMap::new(),
+            trouble: None,
+            renewals: 0,
         }
     }
 }
@@ -103,6 +118,15 @@ impl Registry for SimRegistry {
     }
 
     fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, PortError> {
+        self.renewals += 1;
+        let trouble = self.trouble.filter(|(at, _)| *at == self.renewals);
+        match trouble.map(|(_, trouble)| trouble) {
+            Some(Trouble::Lost) => self.leases.clear(),
+            Some(Trouble::Unreachable) => {
+                return Err(PortError::new(Code::StoreFailed, "nobody answers"));
+            }
+            None => {}
+        }
         let Self { power, leases, .. } = self;
         power.call(|| {
             let mine = |lease: &&mut Lease| lease.run_id == run_id && lease.fence == fence;
