@@ -44,13 +44,18 @@ pub fn main_if_launcher() {
         return;
     };
     if first == LAUNCHER {
-        let code = i32::from(run().is_err());
-        sys::leave(code);
+        become_launcher();
     }
     if first == PROBE {
         let argument = std::env::args().nth(2).unwrap_or_default();
         std::process::exit(probe::run(&argument));
     }
+}
+
+/// Is the launcher until its box is dead. Uses nothing that `main` would have to set up.
+pub(crate) fn become_launcher() -> ! {
+    let code = i32::from(run().is_err());
+    sys::leave(code)
 }
 
 fn run() -> Result<(), Errno> {
