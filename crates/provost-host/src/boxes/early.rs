@@ -11,7 +11,6 @@ use std::ffi::{CStr, c_char, c_int};
 use super::launcher;
 
 /// The C library calls what stands in this section before `main`, with the same arguments.
-#[cfg(target_env = "gnu")]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static EARLY: extern "C" fn(c_int, *const *const c_char) = early;

@@ -17,6 +17,7 @@ mod availability;
 mod birth;
 mod bpf;
 mod driver;
+#[cfg(target_env = "gnu")]
 mod early;
 mod error;
 mod filter;
