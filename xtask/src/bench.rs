@@ -5,13 +5,18 @@
 //! `PROVOST_TEST_REQUIRE=all` asks for everything.
 
 mod ground;
+mod sample;
+mod snapshot;
+mod starts;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ground::Ground;
+pub use sample::Sample;
+use sample::micros;
 pub use table::{Report, Row};
 
 /// How much is measured.
@@ -21,6 +26,15 @@ pub enum Length {
     Quick,
     /// Enough to compare two versions.
     Full,
+}
+
+impl Length {
+    fn pick<T>(self, quick: T, full: T) -> T {
+        match self {
+            Self::Quick => quick,
+            Self::Full => full,
+        }
+    }
 }
 
 /// Why there is nothing to report.
@@ -45,107 +59,105 @@ const BOX_START: f64 = 0.7;
 /// A durable append, in bare writes with a sync: four fifths of the rate.
 const APPEND: f64 = 1.25;
 
-/// A whole trivial run, in starts of a box.
-const RUN: f64 = 40.0;
-
-/// `provost --version`, in starts of a program that does nothing.
-const VERSION: f64 = 6.0;
-
 /// The programs that are measured, in one directory.
 struct Programs {
     directory: PathBuf,
 }
 
+/// Files that a snapshot still takes for new are as old as this afterwards.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// Builds everything for release and measures it.
 pub fn run(length: Length) -> Result<Report, BenchError> {
     let programs = Programs::build()?;
-    let quick = length == Length::Quick;
-    let mut report = Report::new(if quick { 1.5 } else { 1.0 });
-    let turns = if quick { 40 } else { 200 };
+    let mut report = Report::new(length.pick(1.5, 1.0));
     let ground = Ground::new()?;
+    report.say(&format!("begun with {}", load()));
 
-    let boxes = programs.example("box_bench", &[&turns.to_string()], &ground)?;
-    if boxes.has("bubblewrap") {
-        let bubblewrap = boxes.of("bubblewrap");
-        report.judge(
-            "box start : bubblewrap",
-            boxes.of("box"),
-            bubblewrap,
-            BOX_START,
-        );
-        let (ours, theirs) = (boxes.of("box-work"), boxes.of("bubblewrap-work"));
-        report.tell("box start : bubblewrap, work only", ours, theirs);
-    } else {
-        report.skip("box start : bubblewrap", "there is no bwrap");
-    }
-    report.tell("box start : bare start", boxes.of("box"), boxes.of("bare"));
-    report.tell(
-        "self-test of a box : box start",
-        boxes.of("selftest"),
-        boxes.of("box"),
-    );
-
+    boxes(&programs, &ground, length, &mut report)?;
     let here = ground.path().display().to_string();
-    let count = if quick { "200" } else { "1000" };
-    let appends = programs.example("append_bench", &[&here, count], &ground)?;
+    let appends = programs.example(
+        "append_bench",
+        &[&here, length.pick("200", "1000")],
+        &ground,
+    )?;
     report.judge(
         "append : write+fdatasync",
         appends.of("append"),
         appends.of("write+fdatasync"),
         APPEND,
     );
+    starts::runs(&programs, &ground, length, &mut report)?;
+    starts::commands(&programs, length, &mut report)?;
+    starts::judgements(&programs, &ground, length, &mut report)?;
 
-    runs(&programs, &ground, quick, &mut report)?;
-    version(&programs, quick, &mut report)?;
-
-    let files = if quick { 5_000 } else { 50_000 };
+    let files = length.pick(5_000, 50_000);
+    report.say(&format!("snapshots and capture of {files} files"));
     let checkout = ground.checkout_of(files)?;
-    let turns = if quick { "3" } else { "5" };
+    std::thread::sleep(SETTLED);
+    snapshot::measure(
+        &programs,
+        &ground,
+        &checkout,
+        length.pick(3, 7),
+        &mut report,
+    )?;
+    let turns = length.pick("3", "5");
     let captures = programs.example("capture_bench", &[&checkout, turns], &ground)?;
-    let name = format!("capture of {files} files : git status");
-    report.tell(&name, captures.of("capture"), captures.of("git-status"));
+    report.tell(
+        "capture : git status",
+        captures.of("capture"),
+        captures.of("git-status"),
+    );
+    report.say(&format!("ended with {}", load()));
     Ok(report)
 }
 
-/// Whole runs, the first on a base and later ones, between starts of boxes.
-fn runs(
+fn boxes(
     programs: &Programs,
     ground: &Ground,
-    quick: bool,
+    length: Length,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    let (mut first, mut later, mut boxes) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..if quick { 5 } else { 15 } {
-        let repository = ground.repository()?;
-        first.push(ground.run(&programs.provost(), &repository)?);
-        later.push(ground.run(&programs.provost(), &repository)?);
-        boxes.push(programs.example("box_bench", &["5"], ground)?.of("box"));
+    let turns = length.pick("40", "200");
+    let boxes = programs.example("box_bench", &[turns], ground)?;
+    let (start, bare) = (boxes.of("box"), boxes.of("bare"));
+    if boxes.has("bubblewrap") {
+        let bubblewrap = boxes.of("bubblewrap");
+        report.judge("box start : bubblewrap", start, bubblewrap, BOX_START);
+        let (ours, theirs) = (boxes.of("box-work"), boxes.of("bubblewrap-work"));
+        report.tell("box start : bubblewrap, work only", ours, theirs);
+    } else {
+        report.skip("box start : bubblewrap", "there is no bwrap that works");
     }
-    let start = median(boxes);
-    report.judge("first run on a base : box start", median(first), start, RUN);
-    report.judge("later run on a base : box start", median(later), start, RUN);
+    report.tell("box start : true", start, bare);
+    report.tell(
+        "self-test of a box : box start",
+        boxes.of("selftest"),
+        start,
+    );
     Ok(())
 }
 
-fn version(programs: &Programs, quick: bool, report: &mut Report) -> Result<(), BenchError> {
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..if quick { 40 } else { 200 } {
-        ours.push(time(Command::new(programs.provost()).arg("--version"))?);
-        bare.push(time(&mut Command::new("/bin/true"))?);
-    }
-    report.judge(
-        "provost --version : bare start",
-        median(ours),
-        median(bare),
-        VERSION,
-    );
-    Ok(())
+/// How busy the machine is.
+fn load() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("unknown");
+    format!("a load of {load} on {cores} cores")
+}
+
+/// Whether a program is there and does this.
+fn has(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stderr(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 impl Programs {
     fn build() -> Result<Self, BenchError> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let targets: [&[&str]; 3] = [
+        let targets: [&[&str]; 4] = [
             &["-p", "provost", "--bin", "provost"],
             &[
                 "-p",
@@ -154,7 +166,10 @@ impl Programs {
                 "box_bench",
                 "--example",
                 "capture_bench",
+                "--example",
+                "hash_bench",
             ],
+            &["-p", "provost-dialects", "--example", "assignment_bench"],
             &["-p", "provost-store", "--example", "append_bench"],
         ];
         // One package at a time: together they would share features that only tests ask for.
@@ -213,13 +228,4 @@ fn time(command: &mut Command) -> Result<f64, BenchError> {
         "{}: {words}",
         command.get_program().display()
     )))
-}
-
-fn micros(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e6
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

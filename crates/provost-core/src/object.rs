@@ -123,8 +123,12 @@ pub fn hex(bytes: &[u8]) -> String {
             b'a' + value - 10
         })
     };
-    let digits = |byte: &u8| [digit(byte >> 4), digit(byte & 0x0f)];
-    bytes.iter().flat_map(digits).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0x0f));
+    }
+    text
 }
 
 /// SHA-256 of `bytes` in hexadecimal, the digest of all evidence.

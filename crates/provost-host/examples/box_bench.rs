@@ -1,7 +1,7 @@
 //! Measures the start of a box against bubblewrap and against a bare start of the same program.
 //!
-//! Prints one line a measure: its name and the median in microseconds, and one with `-work` for the
-//! processor time it took on average, which other programs disturb less. The measures take turns, so
+//! Prints one line a measure: its name, the median and the quartiles in microseconds, and one with
+//! `-work` for the processor time it took on average, which other programs disturb less. The measures take turns, so
 //! that a change of the machine's mood hits all of them. The argument is the number of turns; names
 //! after it pick measures, for a profiler.
 
@@ -81,7 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     for ((name, _), (times, work)) in measures.iter().zip(times.into_iter().zip(work)) {
         let average = f64::from(work) * TICK / f64::from(turns);
-        writeln!(out, "{name} {:.1}", median(times).as_secs_f64() * 1e6)?;
+        let [low, median, high] = quartiles(times);
+        writeln!(out, "{name} {median:.1} {low:.1} {high:.1}")?;
         writeln!(out, "{name}-work {average:.1}")?;
     }
     Ok(())
@@ -122,7 +123,7 @@ fn run(process: &mut Process) -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+fn quartiles(mut times: Vec<Duration>) -> [f64; 3] {
     times.sort_unstable();
-    times[times.len() / 2]
+    [1, 2, 3].map(|quarter| times[times.len() * quarter / 4].as_secs_f64() * 1e6)
 }

@@ -16,21 +16,21 @@ mod cache;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use provost_core::path::{PathError, RawPath, RepoPath};
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
-use cache::Known;
+use cache::{Known, Remembered};
 
 /// The deepest directory that is looked into.
 pub const DEEPEST: usize = 128;
@@ -46,6 +46,12 @@ const GROWTH: u64 = 64 << 20;
 
 /// How much is read at a time; most files are smaller.
 const BUFFER: usize = 128 * 1024;
+
+/// How much of a directory is listed at a time; a name has at most 255 bytes.
+const LISTING: usize = 32 * 1024;
+
+/// A few small files are not worth a second thread.
+const TOGETHER: usize = 64;
 
 /// Not part of the work: where git and Provost keep their own things.
 const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
@@ -113,13 +119,13 @@ pub fn take(directory: &Path, cache: Option<&mut Cache>) -> Result<Files, Invent
     if rows.len() > MOST {
         return Err(InventoryError::TooMany);
     }
-    rows.par_sort_unstable_by(|one, other| one.path.cmp(&other.path));
     let fresh = rows.iter().any(|row| row.read);
     let gone = walk.known.len() > rows.len();
     drop(walk);
     if let Some(cache) = cache
         && (fresh || gone)
     {
+        rows.par_sort_unstable_by(|one, other| one.path.cmp(&other.path));
         cache.replace(&rows, began);
     }
     Ok(rows.into_iter().map(|row| (row.path, row.sha)).collect())
@@ -138,8 +144,11 @@ struct Row {
 struct Walk<'a> {
     /// How many more bytes may be read.
     room: AtomicU64,
-    known: std::collections::HashMap<&'a [u8], (Known, Sha)>,
+    known: Remembered<'a>,
 }
+
+/// An entry of a directory, and what it is as far as that says.
+type Entry = (Vec<u8>, FileType);
 
 impl Walk<'_> {
     /// All files below a directory, on all cores.
@@ -152,89 +161,97 @@ impl Walk<'_> {
         if depth > DEEPEST {
             return Err(InventoryError::TooDeep(path.clone()));
         }
-        let names = list(handle, depth).map_err(|error| unreadable(path, error))?;
-        let (below, files): (Vec<_>, Vec<_>) = names.into_iter().partition(|(_, kind)| {
-            // Some file systems do not say what an entry is; asking for it costs a thread's turn.
+        let mut entries = list(handle, depth).map_err(|error| unreadable(path, error))?;
+        // The order in which everything is sorted in the end, or near to it.
+        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let (below, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, kind)| {
+            // Some file systems do not say what an entry is; it may be a directory.
             matches!(kind, FileType::Directory | FileType::Unknown)
         });
-        let one = |buffer: &mut Vec<u8>, (name, _): &(Vec<u8>, FileType)| {
-            self.entry(handle, path, name, depth, buffer)
+        let all = |entries: &[Entry]| {
+            let mut rows = Vec::with_capacity(entries.len());
+            for entry in entries {
+                self.entry(handle, path, entry, depth, &mut rows)?;
+            }
+            Ok(rows)
         };
-        // A few small files are not worth a second thread; a directory is.
-        let files = || files.par_iter().with_min_len(16).map_init(Vec::new, one);
-        let below = || below.par_iter().map_init(Vec::new, one);
-        let (files, below): (Result<Vec<_>, _>, Result<Vec<_>, _>) =
-            rayon::join(|| files().collect(), || below().collect());
-        let parts = [files?, below?];
-        Ok(parts.into_iter().flatten().flatten().collect())
+        let parts = files.par_chunks(TOGETHER).chain(below.par_chunks(1));
+        let parts: Result<Vec<Vec<Row>>, _> = parts.map(all).collect();
+        Ok(parts?.into_iter().flatten().collect())
     }
 
     fn entry(
         &self,
         directory: &OwnedFd,
         path: &RawPath,
-        name: &[u8],
+        (name, kind): &Entry,
         depth: usize,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Vec<Row>, InventoryError> {
+        rows: &mut Vec<Row>,
+    ) -> Result<(), InventoryError> {
         let path = path.join(name);
-        let wrong = |error: rustix::io::Errno| unreadable(&path, error);
-        let stat = rustix::fs::statat(
-            directory,
-            OsStr::from_bytes(name),
-            AtFlags::SYMLINK_NOFOLLOW,
-        )
-        .map_err(wrong)?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if kind == FileType::Directory {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let below = rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(wrong)?;
-            return self.directory(&below, &path, depth + 1);
-        }
-        let text = RepoPath::try_from(&path).map_err(|why| InventoryError::Name {
-            path: path.clone(),
-            why,
-        })?;
-        let stat = Known::of(&stat);
-        if let Some((known, sha)) = self.known.get(path.as_bytes())
-            && *known == stat
-        {
-            let (sha, read) = (*sha, false);
-            return Ok(vec![Row {
-                path: text,
-                stat,
-                sha,
-                read,
-            }]);
-        }
-        let (stat, sha) = match kind {
-            FileType::RegularFile => {
-                let size = u64::try_from(stat.size).unwrap_or(u64::MAX);
-                let take = |room: u64| room.checked_sub(size);
-                if self.room.fetch_update(Relaxed, Relaxed, take).is_err() {
-                    return Err(InventoryError::TooLarge(path));
+        let wrong = |error: Errno| unreadable(&path, error);
+        let known = self.known.get(path.as_bytes());
+        let (stat, sha, read) = if known.is_none() && *kind == FileType::RegularFile {
+            let (stat, sha) = self.read(directory, name, &path)?;
+            (stat, sha, true)
+        } else {
+            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = stat.map_err(wrong)?;
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if kind == FileType::Directory {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let below = rustix::fs::openat(directory, name, flags, Mode::empty());
+                rows.extend(self.directory(&below.map_err(wrong)?, &path, depth + 1)?);
+                return Ok(());
+            }
+            let stat = Known::of(&stat);
+            match known {
+                Some((known, sha)) if **known == stat.bytes() => (stat, **sha, false),
+                _ => {
+                    let (stat, sha) = match kind {
+                        FileType::RegularFile => self.read(directory, name, &path)?,
+                        FileType::Symlink => (stat, link(directory, name).map_err(wrong)?),
+                        other => (stat, Sha256::digest(format!("special\0{other:?}")).into()),
+                    };
+                    (stat, sha, true)
                 }
-                hash(directory, name, buffer).map_err(wrong)?
             }
-            FileType::Symlink => {
-                let target = rustix::fs::readlinkat(directory, name, Vec::new()).map_err(wrong)?;
-                (
-                    stat,
-                    Sha256::digest([b"symlink\0", target.to_bytes()].concat()).into(),
-                )
-            }
-            other => (stat, Sha256::digest(format!("special\0{other:?}")).into()),
         };
-        Ok(vec![Row {
-            path: text,
+        let path = RepoPath::try_from(&path).map_err(|why| InventoryError::Name { path, why })?;
+        rows.push(Row {
+            path,
             stat,
             sha,
-            read: true,
-        }])
+            read,
+        });
+        Ok(())
+    }
+
+    /// Reads one file once. What is told of it is what the opened file says, not its name.
+    fn read(
+        &self,
+        directory: &OwnedFd,
+        name: &[u8],
+        path: &RawPath,
+    ) -> Result<(Known, Sha), InventoryError> {
+        let wrong = |error: Errno| unreadable(path, error);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(wrong)?;
+        let stat = rustix::fs::fstat(&file).map_err(wrong)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(wrong(Errno::STALE));
+        }
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let take = |room: u64| room.checked_sub(size);
+        if self.room.fetch_update(Relaxed, Relaxed, take).is_err() {
+            return Err(InventoryError::TooLarge(path.clone()));
+        }
+        let sha = hash(&file, size).map_err(wrong)?;
+        Ok((Known::of(&stat), sha))
     }
 }
 
-fn unreadable(path: &RawPath, error: rustix::io::Errno) -> InventoryError {
+fn unreadable(path: &RawPath, error: Errno) -> InventoryError {
     let path = if path.as_bytes().is_empty() {
         RawPath::new(".")
     } else {
@@ -246,50 +263,51 @@ fn unreadable(path: &RawPath, error: rustix::io::Errno) -> InventoryError {
     }
 }
 
-/// The names in one directory, and what they are as far as it says.
-fn list(handle: &OwnedFd, depth: usize) -> rustix::io::Result<Vec<(Vec<u8>, FileType)>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(handle)? {
+/// What is in one directory.
+fn list(handle: &OwnedFd, depth: usize) -> rustix::io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let mut space = Vec::with_capacity(LISTING);
+    let mut listing = RawDir::new(handle, space.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         let skipped = depth == 0 && SKIPPED.contains(&name);
         if !matches!(name, b"." | b"..") && !skipped {
-            names.push((name.to_vec(), entry.file_type()));
+            entries.push((name.to_vec(), entry.file_type()));
         }
     }
-    Ok(names)
+    Ok(entries)
 }
 
-/// Reads one file once. What is told of it is what the opened file says, not its name.
-fn hash(
-    directory: &OwnedFd,
-    name: &[u8],
-    buffer: &mut Vec<u8>,
-) -> rustix::io::Result<(Known, Sha)> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(rustix::io::Errno::STALE);
+/// The digest of a link is that of where it leads, not of what is there.
+fn link(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Sha> {
+    let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+    Ok(Sha256::digest([b"symlink\0", target.to_bytes()].concat()).into())
+}
+
+/// The digest of what is in `file`, which has said that it has `size` bytes.
+fn hash(file: &OwnedFd, size: u64) -> rustix::io::Result<Sha> {
+    thread_local! {
+        // Fresh memory costs more than a small file.
+        static SPACE: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
     }
-    buffer.resize(BUFFER, 0);
-    let mut sha = Sha256::new();
-    let mut total = 0_u64;
-    loop {
-        let count = rustix::io::read(file.as_fd(), &mut buffer[..])?;
-        sha.update(&buffer[..count]);
-        total += count as u64;
-        if total > u64::try_from(stat.st_size).unwrap_or(0) + GROWTH {
-            // It grows faster than it is read, or has no end at all.
-            return Err(rustix::io::Errno::FBIG);
+    SPACE.with_borrow_mut(|space| {
+        let mut sha = Sha256::new();
+        let mut total = 0_u64;
+        loop {
+            let count = rustix::io::read(file, &mut space[..])?;
+            sha.update(&space[..count]);
+            total += count as u64;
+            if total > size.saturating_add(GROWTH) {
+                // It grows faster than it is read, or has no end at all.
+                return Err(Errno::FBIG);
+            }
+            // A file of the size it had is at its end; asking again would double the calls.
+            if count == 0 || (total == size && count < BUFFER) {
+                return Ok(sha.finalize().into());
+            }
         }
-        // A file of the size it had is at its end; asking again would double the calls.
-        let whole = u64::try_from(stat.st_size) == Ok(total);
-        if count == 0 || (whole && count < BUFFER) {
-            break;
-        }
-    }
-    Ok((Known::of(&stat), sha.finalize().into()))
+    })
 }
 
 impl Known {

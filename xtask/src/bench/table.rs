@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Times by name, in microseconds.
+use super::sample::Sample;
+
+/// Times by name.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measures(BTreeMap<String, f64>);
+pub(super) struct Measures(BTreeMap<String, Sample>);
 
 impl Measures {
     /// Whether there is a measure of this name.
@@ -14,17 +16,23 @@ impl Measures {
     }
 
     /// The measure, or no number, which keeps no limit.
-    pub(super) fn of(&self, name: &str) -> f64 {
-        self.0.get(name).copied().unwrap_or(f64::NAN)
+    pub(super) fn of(&self, name: &str) -> Sample {
+        self.0.get(name).copied().unwrap_or(Sample::NOTHING)
     }
 }
 
-/// Reads lines of a name and a number; what is none of that is left out.
+/// Reads lines of a name, a median in microseconds and, where they are known, the quartiles around
+/// it; what is none of that is left out.
 pub(super) fn parse(text: &str) -> Measures {
     let line = |line: &str| {
         let mut words = line.split_whitespace();
-        let (name, value) = (words.next()?, words.next()?);
-        Some((name.to_owned(), value.parse().ok()?))
+        let name = words.next()?.to_owned();
+        let mut number = || words.next()?.parse::<f64>().ok();
+        let mut sample = Sample::exactly(number()?);
+        if let (Some(low), Some(high)) = (number(), number()) {
+            (sample.low, sample.high) = (low, high);
+        }
+        Some((name, sample))
     };
     Measures(text.lines().filter_map(line).collect())
 }
@@ -41,12 +49,12 @@ pub struct Row {
 /// What became of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// Two medians in microseconds, and the most their ratio may be.
+    /// Two times, and the most the ratio of their medians may be.
     Ratio {
         /// What we need.
-        ours: f64,
+        ours: Sample,
         /// What the baseline needs.
-        baseline: f64,
+        baseline: Sample,
         /// The limit; without one the ratio is information.
         limit: Option<f64>,
     },
@@ -58,6 +66,7 @@ pub enum Found {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     rows: Vec<Row>,
+    notes: Vec<String>,
     tolerance: f64,
 }
 
@@ -66,12 +75,13 @@ impl Report {
     pub(super) fn new(tolerance: f64) -> Self {
         Self {
             rows: Vec::new(),
+            notes: Vec::new(),
             tolerance,
         }
     }
 
     /// Adds a ratio that has a limit.
-    pub(super) fn judge(&mut self, name: &str, ours: f64, baseline: f64, limit: f64) {
+    pub(super) fn judge(&mut self, name: &str, ours: Sample, baseline: Sample, limit: f64) {
         let limit = Some(limit * self.tolerance);
         self.add(
             name,
@@ -84,7 +94,7 @@ impl Report {
     }
 
     /// Adds a ratio as information.
-    pub(super) fn tell(&mut self, name: &str, ours: f64, baseline: f64) {
+    pub(super) fn tell(&mut self, name: &str, ours: Sample, baseline: Sample) {
         let limit = None;
         self.add(
             name,
@@ -94,6 +104,11 @@ impl Report {
                 limit,
             },
         );
+    }
+
+    /// Adds words about the measuring itself.
+    pub(super) fn say(&mut self, words: &str) {
+        self.notes.push(words.to_owned());
     }
 
     /// Adds what could not be measured.
@@ -125,7 +140,7 @@ impl Found {
                 ours,
                 baseline,
                 limit,
-            } => limit.map(|limit| ours / baseline <= limit),
+            } => limit.map(|limit| ours.median / baseline.median <= limit),
             Self::Skipped(_) => None,
         }
     }
@@ -133,38 +148,67 @@ impl Found {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["ours", "baseline", "ratio", "limit", "ok"];
-        let [ours, baseline, ratio, limit, ok] = head;
+        let head = ["ours", "baseline", "ratio", "limit"];
+        let [ours, baseline, ratio, limit] = head;
+        let name = "";
         writeln!(
             out,
-            "{:36} {ours:>11} {baseline:>11} {ratio:>7} {limit:>7}  {ok}",
-            ""
+            "{name:36} {ours:>16} {baseline:>16} {ratio:>7} {limit:>6}"
         )?;
         for row in &self.rows {
-            write!(out, "{:36} ", row.name)?;
-            match &row.found {
-                Found::Skipped(why) => writeln!(out, "SKIPPED: {why}")?,
-                Found::Ratio {
-                    ours,
-                    baseline,
-                    limit,
-                } => {
-                    let ratio = ours / baseline;
-                    let limit = limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit:.2}"));
-                    let ok = match row.found.is_kept() {
-                        Some(true) => "yes",
-                        Some(false) => "NO",
-                        None => "-",
-                    };
-                    let (ours, baseline) = (ours / 1e3, baseline / 1e3);
-                    writeln!(
-                        out,
-                        "{ours:8.2} ms {baseline:8.2} ms {ratio:7.2} {limit:>7}  {ok}"
-                    )?;
-                }
-            }
+            writeln!(out, "{:36} {}", row.name, row.found)?;
+        }
+        for note in &self.notes {
+            writeln!(out, "{note}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ours, baseline, limit) = match self {
+            Self::Skipped(why) => return write!(out, "not measured: {why}"),
+            Self::Ratio {
+                ours,
+                baseline,
+                limit,
+            } => (ours, baseline, limit),
+        };
+        let ratio = number(ours.median / baseline.median);
+        let limit = limit.map_or_else(|| "-".to_owned(), number);
+        let (ours, baseline) = (duration(ours), duration(baseline));
+        write!(out, "{ours:>16} {baseline:>16} {ratio:>7} {limit:>6}")?;
+        match self.is_kept() {
+            Some(true) => write!(out, "  PASS"),
+            Some(false) => write!(out, "  MISSED"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A ratio with as many places as it needs.
+fn number(value: f64) -> String {
+    if value < 0.1 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A median with its spread, where there is one.
+fn duration(sample: &Sample) -> String {
+    let median = sample.median;
+    let time = if median < 1e3 {
+        format!("{median:.1} us")
+    } else {
+        format!("{:.2} ms", median / 1e3)
+    };
+    let spread = sample.spread() * 100.0;
+    if spread > 0.0 {
+        format!("{time} ±{spread:2.0}%")
+    } else {
+        format!("{time}     ")
     }
 }
 
@@ -172,35 +216,59 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
+    fn exactly(values: [f64; 2]) -> [Sample; 2] {
+        values.map(Sample::exactly)
+    }
+
     #[test]
     fn a_limit_that_is_not_kept_is_said() {
         let mut report = Report::new(1.0);
-        report.judge("fast", 1.0, 2.0, 0.7);
-        report.tell("anything", 9.0, 1.0);
+        let [one, two] = exactly([1.0, 2.0]);
+        report.judge("fast", one, two, 0.7);
+        report.tell("anything", two, one);
         assert!(report.holds(true));
         report.skip("missing", "why");
         assert!(report.holds(false) && !report.holds(true));
-        report.judge("slow", 3.0, 2.0, 0.7);
+        report.judge("slow", two, one, 0.7);
         assert!(!report.holds(false));
-        assert!(report.to_string().contains("SKIPPED: why"));
-        let lines: Vec<String> = report.to_string().lines().map(str::to_owned).collect();
-        assert!(lines[1].ends_with("yes") && lines[4].ends_with("NO"));
+        report.say("a load");
+        let text = report.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("PASS") && lines[2].ends_with('-'));
+        assert!(lines[3].ends_with("not measured: why") && lines[4].ends_with("MISSED"));
+        assert_eq!(lines[5], "a load");
     }
 
     #[test]
     fn a_wider_limit_is_kept_longer_and_no_number_is_never_kept() {
         let mut report = Report::new(1.5);
-        report.judge("slow", 2.0, 2.0, 0.7);
+        let [one, other] = exactly([2.0, 2.0]);
+        report.judge("slow", one, other, 0.7);
         assert!(report.holds(true));
-        report.judge("nothing", f64::NAN, 2.0, 0.7);
+        report.judge("nothing", Sample::NOTHING, other, 0.7);
         assert!(!report.holds(false));
     }
 
     #[test]
-    fn measures_are_lines_of_a_name_and_a_number() {
-        let measures = parse("box 12.5\nappend 3 us\nratio\n\nx y\n");
+    fn measures_are_lines_of_a_name_and_numbers() {
+        let measures = parse("box 12.5 10 14\nappend 3 us\nratio\n\nx y\n");
         assert!(measures.has("append") && !measures.has("x"));
-        assert!((measures.of("box") - 12.5).abs() < 1e-9);
-        assert!(measures.of("nothing").is_nan());
+        let start = measures.of("box");
+        assert_eq!((start.low, start.median, start.high), (10.0, 12.5, 14.0));
+        assert_eq!(measures.of("append"), Sample::exactly(3.0));
+        assert!(measures.of("nothing").median.is_nan());
+    }
+
+    #[test]
+    fn a_spread_is_shown_where_there_is_one() {
+        let mut report = Report::new(1.0);
+        let wide = Sample::of(vec![900.0, 1000.0, 1100.0, 1200.0]);
+        report.tell("wide", wide, Sample::exactly(100_000.0));
+        let text = report.to_string();
+        assert!(text.contains("1.10 ms ± 9%"), "{text}");
+        assert!(
+            text.contains("100.00 ms  ") && text.contains("0.0110"),
+            "{text}"
+        );
     }
 }

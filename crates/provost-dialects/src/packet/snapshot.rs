@@ -59,10 +59,16 @@ impl Snapshot {
             "{{\n  \"schema_version\": \"{VERSION}\",\n  \"captured_at\": {time},\n  \"files\": {{"
         );
         let mut gap = "\n";
+        // Hardly any path has a character that JSON writes in another way.
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
         for (path, digest) in &self.files {
-            for part in [gap, "    ", &quoted(path), ": \"", digest, "\""] {
-                text.push_str(part);
+            text.push_str(gap);
+            if path.bytes().all(is_plain) {
+                text.extend(["    \"", path, "\""]);
+            } else {
+                text.extend(["    ", &quoted(path)]);
             }
+            text.extend([": \"", digest, "\""]);
             gap = ",\n";
         }
         text + "\n  }\n}\n"

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
 
 use super::birth::Birth;
 use super::error::BoxError;
@@ -111,8 +112,10 @@ impl Launcher {
                 exe: self.exe.clone(),
                 source,
             })?;
+        let launcher = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let launcher = launcher.ok_or(BoxError::LauncherLost)?;
         Ok(Running {
-            child,
+            launcher,
             control,
             go: Some(go),
             birth: None,

@@ -156,6 +156,12 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
              or give the program an AppArmor profile with `userns`; in a container, run it with a \
              seccomp profile that allows clone, mount and pivot_root"
         }
+        ("network", Errno::NOSPC | Errno::USERS) => {
+            "no network namespace is left: raise the sysctl user.max_net_namespaces"
+        }
+        ("network", Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {
+            "a network of its own is refused: in a container allow unshare and setns"
+        }
         ("proc", _) => {
             "the outer /proc is masked, as container engines do: run the container with \
              `--security-opt systempaths=unconfined`, or outside a container"

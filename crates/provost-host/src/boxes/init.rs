@@ -13,7 +13,7 @@ use super::minimal::INSIDE_ID;
 use super::profile::{Network, lacks};
 use super::sys;
 use super::wire::{Message, Spec};
-use super::{launcher, payload, root};
+use super::{launcher, network, payload, root};
 
 /// What init has from the launcher.
 pub(crate) struct Inheritance {
@@ -57,11 +57,18 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     if launcher_is_gone(&inheritance.status).map_err(Failure::at("death signal"))? {
         sys::leave(1);
     }
-    map_ids(spec, inheritance)?;
-    root::build(&spec.profile)?;
-    rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))?;
-    if spec.profile.network == Network::Loopback && !lacks!(spec.profile, Network) {
-        sys::loopback_up().map_err(Failure::at("loopback"))?;
+    let walls = || {
+        map_ids(spec, inheritance)?;
+        root::build(&spec.profile)?;
+        rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))
+    };
+    if lacks!(spec.profile, Network) && spec.profile.network == Network::Loopback {
+        walls()?;
+    } else {
+        network::enter_beside(walls)?;
+        if spec.profile.network == Network::Loopback {
+            sys::loopback_up().map_err(Failure::at("loopback"))?;
+        }
     }
     // What init holds, the pipes above all, is not for the payload.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)

@@ -5,12 +5,13 @@
 //!
 //! # Invariants
 //!
-//! - When it reports an end, every process of the box is dead.
+//! - When it reports an end, every process of the box is dead. Mounts and handles, which no process
+//!   can use any more, are taken down after the report, because nobody has to wait for that.
 //! - When the driver closes its end of the control socket or dies, the box is killed.
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -20,7 +21,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use super::error::Failure;
 use super::init::{self, Inheritance};
 use super::probe;
-use super::profile::{Network, Profile, lacks};
 use super::sys::{self, Fork};
 use super::wire::{self, Message, Spec};
 
@@ -28,6 +28,13 @@ use super::wire::{self, Message, Spec};
 pub(crate) const LAUNCHER: &str = "__box";
 /// The first argument of a self-test probe.
 pub(crate) const PROBE: &str = "__probe";
+
+/// All namespaces of a box but the network's, which init makes.
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS;
 
 /// Becomes the launcher or the probe if the arguments say so, and then never returns.
 ///
@@ -37,13 +44,18 @@ pub fn main_if_launcher() {
         return;
     };
     if first == LAUNCHER {
-        let code = i32::from(run().is_err());
-        sys::leave(code);
+        become_launcher();
     }
     if first == PROBE {
         let argument = std::env::args().nth(2).unwrap_or_default();
         std::process::exit(probe::run(&argument));
     }
+}
+
+/// Is the launcher until its box is dead. Uses nothing that `main` would have to set up.
+pub(crate) fn become_launcher() -> ! {
+    let code = i32::from(run().is_err());
+    sys::leave(code)
 }
 
 fn run() -> Result<(), Errno> {
@@ -97,7 +109,7 @@ fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     };
     // Groups that are not mapped still open files; who may drop them does.
     let _ = rustix::thread::set_thread_groups(&[]);
-    let last = match sys::clone_into(namespaces(&spec.profile)) {
+    match sys::clone_into(NAMESPACES) {
         Ok(Fork::Child) => {
             // These are the launcher's alone: their closing is a signal.
             drop((status, control));
@@ -105,43 +117,32 @@ fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
         }
         Ok(Fork::Parent(pid)) => {
             drop(inheritance);
-            accompany(pid, &control, status)?
+            accompany(pid, &control, &File::from(status))
         }
-        Err(errno) => Message::Failed(Failure::at("clone")(errno)),
-    };
-    wire::send(&control, &last.render(), &[])
+        Err(errno) => {
+            let failed = Message::Failed(Failure::at("clone")(errno));
+            wire::send(&control, &failed.render(), &[])
+        }
+    }
 }
 
-/// Follows the box to its end, and returns its last word once all of it is dead.
-fn accompany(pid: i32, control: &OwnedFd, status: OwnedFd) -> Result<Message, Errno> {
+/// Follows the box to its end, and passes on its last word once all of it is dead.
+fn accompany(pid: i32, control: &OwnedFd, mut status: &File) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    // Held until after the last word, so that init need not take them down before it is dead.
+    let _mounts = sys::mounts_of(init.as_fd());
     let born = Message::Born(pid.as_raw_nonzero().into());
     wire::send(control, &born.render(), &[])?;
     release_streams()?;
     follow(&init, control)?;
     // An init that is dead has no living process in its namespace.
-    rustix::process::waitpid(Some(pid), WaitOptions::empty())?;
     let mut words = Vec::new();
-    File::from(status)
-        .read_to_end(&mut words)
-        .map_err(|_| Errno::IO)?;
+    status.read_to_end(&mut words).map_err(|_| Errno::IO)?;
     let first = words.split(|byte| *byte == b'\n').next();
-    Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
-}
-
-fn namespaces(profile: &Profile) -> libc::c_int {
-    let network = if lacks!(profile, Network) && profile.network == Network::Loopback {
-        0
-    } else {
-        libc::CLONE_NEWNET
-    };
-    libc::CLONE_NEWUSER
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWNS
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | network
+    let last = first.and_then(Message::parse).unwrap_or(Message::Killed);
+    wire::send(control, &last.render(), &[])?;
+    rustix::process::waitpid(Some(pid), WaitOptions::empty()).map(drop)
 }
 
 /// Lets go of the payload's streams, so that their end is the box's end.

@@ -10,18 +10,21 @@
 //! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
 //!   network namespace and seccomp. A wall that cannot be built means no box.
 //! - The box dies with its payload, its launcher and its driver.
-//! - `unsafe` is in `sys`, and in the attempts of the probe to get out.
+//! - `unsafe` is in `sys`, `early`, and in the attempts of the probe to get out.
 
 mod attempts;
 mod availability;
 mod birth;
 mod bpf;
 mod driver;
+#[cfg(target_env = "gnu")]
+mod early;
 mod error;
 mod filter;
 mod init;
 mod launcher;
 mod minimal;
+mod network;
 mod paths;
 mod payload;
 mod probe;

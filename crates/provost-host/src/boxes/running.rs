@@ -4,14 +4,16 @@
 //!
 //! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the box is dead.
 //! - Nothing waits without a limit.
+//! - A launcher that is still leaving is not waited for: a later box, or the driver's end, buries it.
 
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
+use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use super::birth::{Birth, bury, timespec};
@@ -30,7 +32,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Its streams are read, and its limits kept, only by [`Running::wait`]: call it at once.
 #[derive(Debug)]
 pub struct Running {
-    pub(crate) child: Child,
+    /// A child of this process that nobody else waits for, so that its number stays its own.
+    pub(crate) launcher: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) go: Option<OwnedFd>,
     pub(crate) birth: Option<Birth>,
@@ -140,7 +143,6 @@ impl Running {
         if last.is_none() {
             self.bury()?;
         }
-        // The launcher leaves meanwhile; it is reaped when this value is dropped.
         let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
         let how = match (ending, last) {
             (_, Some(Message::Failed(failure))) => return Err(failure.into()),
@@ -253,7 +255,7 @@ impl Running {
     /// Makes sure that a box whose launcher did not say so is dead.
     fn bury(&mut self) -> Result<(), BoxError> {
         // Also ends init, by its death signal; burying waits for that.
-        let _ = self.child.kill();
+        let _ = rustix::process::kill_process(self.launcher, Signal::KILL);
         let birth = self.birth.as_ref();
         birth.map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
     }
@@ -264,9 +266,19 @@ impl Drop for Running {
         if !self.over {
             let _ = self.bury();
         }
-        // It has said its last word or is killed, so this is short.
-        let _ = self.child.wait();
+        reap(self.launcher);
     }
+}
+
+/// Buries `launcher`, which has said its last word or is killed, as soon as it has left.
+///
+/// That is now, or when a later box ends: the kernel takes a while to clear away after it.
+fn reap(launcher: Pid) {
+    static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+    let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
+    leaving.push(launcher);
+    let has_left = |pid: Pid| rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    leaving.retain(|pid| matches!(has_left(*pid), Ok(None)));
 }
 
 /// Polls; a signal ends it early, with nothing ready.

@@ -1,7 +1,7 @@
 //! The system calls that have no safe wrapper.
 //!
-//! Launcher, init and payload are single-threaded from `exec` to `exec`, so a forked child may
-//! allocate and use everything its parent could.
+//! Launcher, init and payload have one thread whenever they fork, so a forked child may allocate and
+//! use everything its parent could.
 
 #![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 
@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
+use rustix::thread::UnshareFlags;
 
 /// Which of the two processes is running after a fork.
 pub(crate) enum Fork {
@@ -25,6 +26,12 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> Result<Fork, Errno> {
     // SAFETY: without CLONE_VM and with no new stack this is a fork; the process has one thread.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     forked(pid)
+}
+
+/// Gives the calling thread a network namespace of its own.
+pub(crate) fn unshare_network() -> Result<(), Errno> {
+    // SAFETY: the network is no part of what threads of one process must share.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
 }
 
 /// Makes a child. Only for single-threaded processes.
@@ -124,6 +131,14 @@ pub(crate) fn mount_attributes(
         )
     };
     if result == 0 { Ok(()) } else { Err(last()) }
+}
+
+/// A handle of the mount namespace of a process, if this one may have it.
+pub(crate) fn mounts_of(process: BorrowedFd<'_>) -> Option<OwnedFd> {
+    // SAFETY: the request takes no argument and answers with a new descriptor or an error.
+    let handle = unsafe { libc::ioctl(process.as_raw_fd(), libc::PIDFD_GET_MNT_NAMESPACE, 0) };
+    // SAFETY: the descriptor is new and nobody else's.
+    (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) })
 }
 
 /// Makes the descriptor `number` refer to what `file` refers to.

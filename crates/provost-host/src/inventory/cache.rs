@@ -34,7 +34,34 @@ pub(super) struct Known {
     pub(super) changed: i128,
 }
 
-const RECORD: usize = 8 + 8 + 8 + 4 + 16 + 16 + 32 + 4;
+/// How long a [`Known`] is in the file.
+const KNOWN: usize = 8 + 8 + 8 + 4 + 16 + 16;
+
+/// How long a record is, without its path.
+const RECORD: usize = KNOWN + size_of::<Sha>() + size_of::<u32>();
+
+/// What is remembered, by path: a [`Known`] as it is in the file, and the digest.
+pub(super) type Remembered<'a> = HashMap<&'a [u8], (&'a [u8; KNOWN], &'a Sha)>;
+
+impl Known {
+    /// Itself as it is in the file.
+    pub(super) fn bytes(&self) -> [u8; KNOWN] {
+        let mut bytes = [0; KNOWN];
+        let parts: [&[u8]; 6] = [
+            &self.device.to_le_bytes(),
+            &self.inode.to_le_bytes(),
+            &self.size.to_le_bytes(),
+            &self.mode.to_le_bytes(),
+            &self.modified.to_le_bytes(),
+            &self.changed.to_le_bytes(),
+        ];
+        let places = bytes.iter_mut();
+        for (place, byte) in places.zip(parts.into_iter().flatten()) {
+            *place = *byte;
+        }
+        bytes
+    }
+}
 
 /// A cache for one directory.
 #[derive(Debug)]
@@ -74,9 +101,10 @@ impl Cache {
         fs::rename(&beside, &self.path)
     }
 
-    /// What is remembered, by path.
-    pub(super) fn known(&self) -> HashMap<&[u8], (Known, Sha)> {
-        let mut known = HashMap::new();
+    /// What is remembered.
+    pub(super) fn known(&self) -> Remembered<'_> {
+        // Paths are mostly longer than nothing, so this is room enough.
+        let mut known = HashMap::with_capacity(self.bytes.len() / (RECORD + 8));
         let mut rest = self.bytes.as_slice();
         while let Some((path, row, tail)) = record(rest) {
             known.insert(path, row);
@@ -97,12 +125,7 @@ impl Cache {
             let Ok(length) = u32::try_from(path.len()) else {
                 continue;
             };
-            bytes.extend(row.stat.device.to_le_bytes());
-            bytes.extend(row.stat.inode.to_le_bytes());
-            bytes.extend(row.stat.size.to_le_bytes());
-            bytes.extend(row.stat.mode.to_le_bytes());
-            bytes.extend(row.stat.modified.to_le_bytes());
-            bytes.extend(row.stat.changed.to_le_bytes());
+            bytes.extend(row.stat.bytes());
             bytes.extend(row.sha);
             bytes.extend(length.to_le_bytes());
             bytes.extend(path);
@@ -119,29 +142,16 @@ fn whole(file: &[u8]) -> Option<Vec<u8>> {
     (Sha256::digest(records).as_slice() == digest).then(|| records.to_vec())
 }
 
-type Record<'a> = (&'a [u8], (Known, Sha), &'a [u8]);
+type Record<'a> = (&'a [u8], (&'a [u8; KNOWN], &'a Sha), &'a [u8]);
 
 /// The first record of `bytes`, and what follows.
 fn record(bytes: &[u8]) -> Option<Record<'_>> {
-    let (device, rest) = bytes.split_first_chunk()?;
-    let (inode, rest) = rest.split_first_chunk()?;
-    let (size, rest) = rest.split_first_chunk()?;
-    let (mode, rest) = rest.split_first_chunk()?;
-    let (modified, rest) = rest.split_first_chunk()?;
-    let (changed, rest) = rest.split_first_chunk()?;
-    let (sha, rest) = rest.split_first_chunk::<32>()?;
+    let (known, rest) = bytes.split_first_chunk()?;
+    let (sha, rest) = rest.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (path, rest) = rest.split_at_checked(length)?;
-    let known = Known {
-        device: u64::from_le_bytes(*device),
-        inode: u64::from_le_bytes(*inode),
-        size: i64::from_le_bytes(*size),
-        mode: u32::from_le_bytes(*mode),
-        modified: i128::from_le_bytes(*modified),
-        changed: i128::from_le_bytes(*changed),
-    };
-    Some((path, (known, *sha), rest))
+    Some((path, (known, sha), rest))
 }
 
 /// Now, by the clock that files are stamped with.

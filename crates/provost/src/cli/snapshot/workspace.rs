@@ -5,7 +5,7 @@ use std::path::Path;
 
 use provost_core::code::Code;
 use provost_core::json::LARGEST;
-use provost_core::object::sha256;
+use provost_core::object::{hex, sha256};
 use provost_core::path::RepoPath;
 use provost_dialects::packet::{Difference, Snapshot};
 use provost_host::clock;
@@ -67,14 +67,7 @@ fn files(directory: &Path) -> Result<Files, Failure> {
 
 /// The snapshot of these files, taken now.
 pub(in crate::cli) fn of(files: &Files) -> Snapshot {
-    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-    let hex = |digest: &[u8; 32]| -> String {
-        let pairs = digest.iter();
-        pairs
-            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-            .collect()
-    };
-    let row = |(path, digest): (&RepoPath, &[u8; 32])| (path.to_string(), hex(digest));
+    let row = |(path, digest): (&RepoPath, &[u8; 32])| (path.as_str().to_owned(), hex(digest));
     Snapshot {
         captured_at: Some(clock::now()),
         files: files.iter().map(row).collect(),

@@ -1,0 +1,78 @@
+//! Snapshots of a large tree: against the bare price of reading and hashing it, against a script,
+//! and, when nothing changed, against `git status`.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::sample::take_turns;
+use super::{BenchError, Ground, Programs, Report, has, time};
+
+/// A snapshot that reads everything, in reading and hashing on all cores by a bare loop.
+const FULL: f64 = 1.4;
+
+/// A snapshot that reads everything, in runs of a script with `hashlib`.
+const FULL_TO_SCRIPT: f64 = 0.5;
+
+/// A snapshot of what did not change, in `git status`.
+const UNCHANGED: f64 = 1.5;
+
+const SCRIPT: &str = include_str!("snapshot.py");
+
+/// Measures in `checkout`, whose files are older than what a snapshot takes for settled.
+pub(super) fn measure(
+    programs: &Programs,
+    ground: &Ground,
+    checkout: &str,
+    turns: usize,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let caches = Cell::new(0);
+    let cache = || -> PathBuf { ground.path().join(format!("snapshots{}", caches.get())) };
+    let mut full = || {
+        caches.set(caches.get() + 1);
+        time(&mut snapshot(programs, ground, checkout, &cache()))
+    };
+    let mut bare = || {
+        let measured = programs.example("hash_bench", &[checkout], ground)?;
+        Ok(measured.of("read+hash").median)
+    };
+    let [ours, limit] = take_turns(turns, &mut [&mut full, &mut bare])?;
+    report.judge("full snapshot : read and hash", ours, limit, FULL);
+
+    let name = "full snapshot : hashlib script";
+    if has("python3", &["-c", "import hashlib"]) {
+        let mut script = || time(Command::new("python3").args(["-c", SCRIPT, checkout]));
+        let [ours, script] = take_turns(turns.min(3), &mut [&mut full, &mut script])?;
+        report.judge(name, ours, script, FULL_TO_SCRIPT);
+    } else {
+        report.skip(name, "there is no python3");
+    }
+
+    let mut unchanged = || time(&mut snapshot(programs, ground, checkout, &cache()));
+    let mut status = || time(&mut status(checkout));
+    unchanged()?;
+    status()?;
+    let [ours, status] = take_turns(turns, &mut [&mut unchanged, &mut status])?;
+    report.judge("unchanged snapshot : git status", ours, status, UNCHANGED);
+    Ok(())
+}
+
+fn snapshot(programs: &Programs, ground: &Ground, checkout: &str, cache: &Path) -> Command {
+    let mut command = Command::new(programs.provost());
+    command
+        .args(["snapshot", checkout, "--out"])
+        .arg(ground.path().join("snapshot.json"))
+        .env("XDG_CACHE_HOME", cache);
+    command
+}
+
+fn status(checkout: &str) -> Command {
+    let mut command = Command::new("git");
+    command
+        .args(["status", "--porcelain"])
+        .current_dir(checkout)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    command
+}

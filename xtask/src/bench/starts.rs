@@ -1,0 +1,102 @@
+//! Whole processes, from start to exit: runs against starts of a box, small commands against a
+//! program that does nothing, and many judgements against a Python library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::sample::{Sample, take_turns};
+use super::{BenchError, Ground, Length, Programs, Report, has, table, time};
+
+/// A whole trivial run, in starts of a box.
+const RUN: f64 = 40.0;
+
+/// `provost --version`, in starts of a program that does nothing.
+const VERSION: f64 = 6.0;
+
+/// `provost check assignment`, in starts of a program that does nothing.
+const CHECK: f64 = 5.0;
+
+/// Judging an assignment, in validations by `jsonschema`: a hundred times the rate.
+const JUDGE: f64 = 0.01;
+
+/// Whole runs, the first on a base and later ones, between starts of boxes.
+pub(super) fn runs(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let (mut first, mut later, mut boxes) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..length.pick(5, 15) {
+        let repository = ground.repository()?;
+        first.push(ground.run(&programs.provost(), &repository)?);
+        later.push(ground.run(&programs.provost(), &repository)?);
+        let start = programs.example("box_bench", &["5", "box"], ground)?;
+        boxes.push(start.of("box").median);
+    }
+    let start = Sample::of(boxes);
+    let (first, later) = (Sample::of(first), Sample::of(later));
+    report.judge("first run on a base : box start", first, start, RUN);
+    report.judge("later run on a base : box start", later, start, RUN);
+    Ok(())
+}
+
+/// Commands that do little, so that their start is most of them.
+pub(super) fn commands(
+    programs: &Programs,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let mut version = || time(Command::new(programs.provost()).arg("--version"));
+    let mut check = || {
+        let mut command = Command::new(programs.provost());
+        time(command.args(["check", "assignment"]).arg(payload()))
+    };
+    let mut bare = || time(&mut Command::new("/bin/true"));
+    let measures = take_turns(
+        length.pick(40, 200),
+        &mut [&mut version, &mut check, &mut bare],
+    )?;
+    let [version, check, bare] = measures;
+    report.judge("provost --version : true", version, bare, VERSION);
+    report.judge("provost check assignment : true", check, bare, CHECK);
+    Ok(())
+}
+
+/// One assignment, judged again and again.
+pub(super) fn judgements(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let name = "judging an assignment : jsonschema";
+    if !has("python3", &["-c", "import jsonschema"]) {
+        report.skip(name, "there is no python3 with jsonschema");
+        return Ok(());
+    }
+    let mut ours = || {
+        let measured = programs.example("assignment_bench", &[], ground)?;
+        Ok(measured.of("assignment").median)
+    };
+    let mut theirs = || {
+        let mut command = Command::new("python3");
+        command.args(["-c", include_str!("assignment.py")]);
+        command.arg(payload()).arg(schema()).arg("200");
+        let output = command.output()?;
+        let measured = table::parse(&String::from_utf8_lossy(&output.stdout));
+        Ok(measured.of("jsonschema").median)
+    };
+    let [ours, theirs] = take_turns(length.pick(5, 15), &mut [&mut ours, &mut theirs])?;
+    report.judge(name, ours, theirs, JUDGE);
+    Ok(())
+}
+
+fn payload() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.join("../tests/corpus/contracts/assignment_ok_serial.json")
+}
+
+fn schema() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bench/assignment.schema.json")
+}
