@@ -136,6 +136,7 @@ impl Host for SimHost {
                 stdout: Self::stream(),
                 stderr: Self::stream(),
                 result: ResultFile::Absent,
+                network: Vec::new(),
             }
         })
     }

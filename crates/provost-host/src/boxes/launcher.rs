@@ -131,7 +131,7 @@ fn accompany(pid: i32, control: &OwnedFd, status: OwnedFd) -> Result<Message, Er
 }
 
 fn namespaces(profile: &Profile) -> libc::c_int {
-    let network = if lacks!(profile, Network) && profile.network == Network::Loopback {
+    let network = if lacks!(profile, Network) && profile.network != Network::Deny {
         0
     } else {
         libc::CLONE_NEWNET

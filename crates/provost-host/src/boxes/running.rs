@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use provost_core::net::book::Traffic;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -19,6 +20,7 @@ use super::error::BoxError;
 use super::profile::Limits;
 use super::streams::{Stream, StreamFacts};
 use super::wire::{self, GO, Message};
+use crate::proxy::Proxy;
 
 /// How often the watch of [`Running::wait`] is asked.
 const TICK: Duration = Duration::from_millis(100);
@@ -33,6 +35,7 @@ pub struct Running {
     pub(crate) child: Child,
     pub(crate) control: OwnedFd,
     pub(crate) go: Option<OwnedFd>,
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) birth: Option<Birth>,
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
@@ -72,6 +75,9 @@ pub struct Ended {
     pub stdout: StreamFacts,
     /// Its standard error.
     pub stderr: StreamFacts,
+    /// What it asked of the network.
+    #[serde(default)]
+    pub network: Vec<Traffic>,
 }
 
 /// How a box ended.
@@ -156,6 +162,7 @@ impl Running {
             wall,
             stdout,
             stderr,
+            network: self.proxy.take().map(Proxy::finish).unwrap_or_default(),
         })
     }
 
