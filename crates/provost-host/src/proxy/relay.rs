@@ -114,15 +114,13 @@ impl Relay<'_> {
                 return Err(Cut::Client);
             }
         }
-        match self.server.push() {
-            Ok(pushed) => Ok(moved | pushed),
-            Err(_) => {
-                // It may have answered before it left; what it said is still to be read.
-                self.server.give_up();
-                *question = Question::Abandoned;
-                Ok(true)
-            }
+        if let Ok(pushed) = self.server.push() {
+            return Ok(moved | pushed);
         }
+        // It may have answered before it left; what it said is still to be read.
+        self.server.give_up();
+        *question = Question::Abandoned;
+        Ok(true)
     }
 
     /// Passes on what there is of the reply; says whether anything moved.
