@@ -4,6 +4,7 @@
 //! in the environment of Provost. Only the name is ever written down.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +129,14 @@ impl fmt::Display for Credential {
             ..
         } = self;
         write!(out, "{scheme}://{endpoint} {field}: {before}${variable}")
+    }
+}
+
+impl FromStr for Credential {
+    type Err = CredentialError;
+
+    fn from_str(text: &str) -> Result<Self, CredentialError> {
+        Self::parse(text)
     }
 }
 

@@ -380,7 +380,7 @@ fn many_are_served_at_once_and_too_many_are_told() {
         }
     });
     let waiting: Vec<TcpStream> = (0..300).map(|_| stage.connect()).collect();
-    let turned_away = waiting.iter().filter(|stream| {
+    let turned_away = waiting.iter().rev().filter(|stream| {
         stream
             .set_read_timeout(Some(Duration::from_millis(200)))
             .unwrap();
