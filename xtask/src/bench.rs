@@ -5,6 +5,7 @@
 //! `PROVOST_TEST_REQUIRE=all` asks for everything.
 
 mod ground;
+mod proxy;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -97,6 +98,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
 
     runs(&programs, &ground, quick, &mut report)?;
     version(&programs, quick, &mut report)?;
+    proxy::measure(&programs, &ground, quick, &mut report)?;
 
     let files = if quick { 5_000 } else { 50_000 };
     let checkout = ground.checkout_of(files)?;
@@ -154,6 +156,8 @@ impl Programs {
                 "box_bench",
                 "--example",
                 "capture_bench",
+                "--example",
+                "proxy_bench",
             ],
             &["-p", "provost-store", "--example", "append_bench"],
         ];
