@@ -21,19 +21,22 @@ mod relay;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use provost_core::net::book::{Book, Traffic};
-use provost_core::net::credential::{Credential, CredentialError};
+use provost_core::net::credential::{Credential, CredentialError, Transport};
 use provost_core::net::endpoint::Endpoint;
 use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
+use rustls::ClientConfig;
 
 pub use patience::Patience;
 pub use resolve::{Getent, Resolve, ResolveError};
@@ -55,6 +58,8 @@ pub struct Outlet {
     pub secrets: Vec<Secret>,
     /// How long is waited for what.
     pub patience: Patience,
+    /// Files of certificates that vouch for servers; the first one there counts.
+    pub trusted: Vec<PathBuf>,
 }
 
 impl Default for Outlet {
@@ -63,6 +68,7 @@ impl Default for Outlet {
             resolver: Arc::new(Getent::default()),
             secrets: Vec::new(),
             patience: Patience::default(),
+            trusted: tls::trusted_files(),
         }
     }
 }
@@ -103,6 +109,8 @@ struct Shared {
     grants: Vec<Endpoint>,
     outlet: Outlet,
     stop: Stop,
+    /// How encrypted servers are spoken to, if a secret needs it.
+    tls: Option<Arc<ClientConfig>>,
     book: Mutex<Book>,
     connections: AtomicUsize,
 }
@@ -112,10 +120,14 @@ impl Proxy {
     pub fn start(listener: TcpListener, grants: Vec<Endpoint>, outlet: Outlet) -> io::Result<Self> {
         let (stop, running) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         listener.set_nonblocking(true)?;
+        let encrypted = |secret: &Secret| secret.credential.transport == Transport::Tls;
+        let needed = outlet.secrets.iter().any(encrypted);
+        let tls = needed.then(|| tls::config(&outlet.trusted)).transpose()?;
         let shared = Arc::new(Shared {
             grants,
             outlet,
             stop: Stop::new(stop),
+            tls,
             book: Mutex::default(),
             connections: AtomicUsize::new(0),
         });

@@ -15,6 +15,7 @@ use super::answer::Refusal;
 use super::patience::Broken;
 use super::peer::Peer;
 use super::relay::{Cut, Relay};
+use super::tls::Tls;
 use super::{Secret, Shared, dial};
 
 /// How long a server that was asked may be asked again; later it may be leaving.
@@ -215,18 +216,38 @@ impl<'a> Connection<'a> {
         };
         let addresses = decide::decide(target, &addresses, &shared.grants)?;
         let dialled = dial::dial(&addresses, target.port, patience.connect, &shared.stop);
-        let made = dialled.and_then(|stream| Ok(Peer::new(stream)?));
+        let made = dialled.and_then(|stream| self.greet(request, stream));
         made.map_err(|broken| match broken {
             Broken::Late => Refusal::unreachable(target, 504, "did not answer in time"),
             Broken::Stopped => Refusal::unreachable(target, 502, "was not reached any more"),
             Broken::Failed(error) => {
                 let what = match error.kind() {
-                    io::ErrorKind::ConnectionRefused => "refused the connection",
-                    _ => "cannot be reached",
+                    io::ErrorKind::ConnectionRefused => "refused the connection".to_owned(),
+                    io::ErrorKind::InvalidData => format!("speaks no TLS that holds: {error}"),
+                    _ => "cannot be reached".to_owned(),
                 };
-                Refusal::unreachable(target, 502, what)
+                Refusal::unreachable(target, 502, &what)
             }
         })
+    }
+
+    /// The server at the other end of `stream`, spoken to as its credential says.
+    fn greet(&self, request: &Request, stream: TcpStream) -> Result<Peer, Broken> {
+        let secret = self.secret(&request.target);
+        let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
+        if request.form == Form::Tunnel || transport == Transport::Plain {
+            return Ok(Peer::new(stream)?);
+        }
+        let Shared {
+            outlet, stop, tls, ..
+        } = self.shared;
+        let config = tls
+            .as_ref()
+            .ok_or_else(|| io::Error::other("no certificates"))?;
+        stream.set_nodelay(true)?;
+        let until = Instant::now() + outlet.patience.connect;
+        let tls = Tls::connect(config, &request.target.host, stream, (until, stop))?;
+        Ok(Peer::encrypted(tls))
     }
 
     /// Counts a request.

@@ -6,13 +6,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 
+use super::tls::Tls;
+
 /// How much is read ahead.
 const ROOM: usize = 32 << 10;
+
+/// How bytes get to the other side.
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<Tls>),
+}
 
 /// A connection that never blocks.
 #[derive(Debug)]
 pub(super) struct Peer {
-    stream: TcpStream,
+    stream: Stream,
     /// What came and nobody has taken yet.
     pub(super) inbox: Vec<u8>,
     /// What is to go.
@@ -30,14 +39,23 @@ impl Peer {
         stream.set_nonblocking(true)?;
         // What is passed on has waited once already.
         stream.set_nodelay(true)?;
-        Ok(Self {
+        Ok(Self::of(Stream::Plain(stream)))
+    }
+
+    /// A connection that is encrypted; its socket does not block.
+    pub(super) fn encrypted(tls: Tls) -> Self {
+        Self::of(Stream::Tls(Box::new(tls)))
+    }
+
+    fn of(stream: Stream) -> Self {
+        Self {
             stream,
             inbox: Vec::new(),
             outbox: Vec::new(),
             ended: false,
             received: 0,
             sent: 0,
-        })
+        }
     }
 
     /// Takes in what is there; says whether anything was, the end included.
@@ -47,7 +65,11 @@ impl Peer {
         }
         let before = self.inbox.len();
         self.inbox.resize(ROOM, 0);
-        let read = self.stream.read(&mut self.inbox[before..]);
+        let room = &mut self.inbox[before..];
+        let read = match &mut self.stream {
+            Stream::Plain(stream) => stream.read(room),
+            Stream::Tls(tls) => tls.read(room),
+        };
         self.inbox
             .truncate(before + read.as_ref().map_or(0, |length| *length));
         match read {
@@ -68,12 +90,17 @@ impl Peer {
 
     /// Writes what goes now; says whether anything did.
     pub(super) fn push(&mut self) -> io::Result<bool> {
-        if self.outbox.is_empty() {
-            return Ok(false);
-        }
-        match self.stream.write(&self.outbox) {
-            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
-            Ok(length) => {
+        let written = match &mut self.stream {
+            Stream::Tls(tls) if tls.wants_write() => tls.write_waiting().map(|_| None),
+            _ if self.outbox.is_empty() => return Ok(false),
+            Stream::Plain(stream) => stream.write(&self.outbox).map(Some),
+            Stream::Tls(tls) => tls.write(&self.outbox).map(Some),
+        };
+        match written {
+            // Bytes that were taken before.
+            Ok(None) => Ok(true),
+            Ok(Some(0)) => Err(io::ErrorKind::WriteZero.into()),
+            Ok(Some(length)) => {
                 self.outbox.drain(..length);
                 self.sent += length as u64;
                 Ok(true)
@@ -90,13 +117,19 @@ impl Peer {
 
     /// Whether everything went.
     pub(super) fn is_flushed(&self) -> bool {
-        self.outbox.is_empty()
+        self.outbox.is_empty() && !self.wants_write()
+    }
+
+    fn wants_write(&self) -> bool {
+        matches!(&self.stream, Stream::Tls(tls) if tls.wants_write())
     }
 
     /// Says that nothing more will go.
     pub(super) fn close_writing(&self) {
-        // One that is gone need not be told.
-        let _ = self.stream.shutdown(Shutdown::Write);
+        // One that is gone need not be told; an encrypted one ends with its reply.
+        if let Stream::Plain(stream) = &self.stream {
+            let _ = stream.shutdown(Shutdown::Write);
+        }
     }
 
     /// What to wait for: bytes if `reading`, and room for what is to go.
@@ -105,10 +138,14 @@ impl Peer {
         if reading && !self.ended {
             flags |= PollFlags::IN;
         }
-        if !self.outbox.is_empty() {
+        if !self.is_flushed() {
             flags |= PollFlags::OUT;
         }
-        (self.stream.as_fd(), flags)
+        let descriptor = match &self.stream {
+            Stream::Plain(stream) => stream.as_fd(),
+            Stream::Tls(tls) => tls.as_fd(),
+        };
+        (descriptor, flags)
     }
 }
 

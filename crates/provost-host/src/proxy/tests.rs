@@ -1,5 +1,7 @@
 //! A proxy between sockets of this process; what it is like from a box is tested with boxes.
 
+mod encrypted;
+
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -128,7 +130,7 @@ fn status(reply: &str) -> &str {
 
 #[test]
 fn a_granted_place_answers_and_any_other_is_refused_and_counted() {
-    let place = replies(|head| sized(head)).to_string();
+    let place = replies(sized).to_string();
     let other = replies(|_| sized("never")).to_string();
     let stage = Stage::new(&[&place]);
     let reply = stage.get(&place);
@@ -418,8 +420,8 @@ fn when_it_is_stopped_every_connection_ends_and_is_counted() {
 
 #[test]
 fn a_secret_is_added_outside_and_only_for_its_place() {
-    let place = replies(|head| sized(head)).to_string();
-    let other = replies(|head| sized(head)).to_string();
+    let place = replies(sized).to_string();
+    let other = replies(sized).to_string();
     let credential = format!("http://{place} Authorization: Bearer $NAME");
     let stage = Stage::with(&[&place, &other], |outlet| {
         let credential = Credential::parse(&credential).unwrap();
