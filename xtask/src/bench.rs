@@ -5,6 +5,7 @@
 //! `PROVOST_TEST_REQUIRE=all` asks for everything.
 
 mod ground;
+mod proxy;
 mod sample;
 mod snapshot;
 mod starts;
@@ -90,6 +91,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     starts::runs(&programs, &ground, length, &mut report)?;
     starts::commands(&programs, length, &mut report)?;
     starts::judgements(&programs, &ground, length, &mut report)?;
+    proxy::measure(&programs, &ground, length, &mut report)?;
 
     let files = length.pick(5_000, 50_000);
     report.say(&format!("snapshots and capture of {files} files"));
@@ -168,6 +170,8 @@ impl Programs {
                 "capture_bench",
                 "--example",
                 "hash_bench",
+                "--example",
+                "proxy_bench",
             ],
             &["-p", "provost-dialects", "--example", "assignment_bench"],
             &["-p", "provost-store", "--example", "append_bench"],

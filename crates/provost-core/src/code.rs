@@ -102,6 +102,12 @@ catalogue! {
     /// Somebody cancelled the run.
     Cancelled = "CANCELLED" => No,
 
+    // The network.
+    /// A program in a box asked for a place of the network that is not granted.
+    NetworkRefused = "NETWORK_REFUSED" => No,
+    /// A place of the network that is granted does not answer.
+    NetworkUnreachable = "NETWORK_UNREACHABLE" => Lacking,
+
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,

@@ -19,6 +19,7 @@ use crate::code::Code;
 use crate::gate::command::{self, CommandPolicy, Trust};
 use crate::gate::diff::Permit;
 use crate::json;
+use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
 use crate::roster;
 use crate::scope::{self, Scope};
@@ -39,6 +40,9 @@ pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
 /// The longest a run may take, so that a mistyped limit is not for ever.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 
+/// The most places of the network one contract may name.
+const MOST_PLACES: usize = 64;
+
 /// What a run is held to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -57,6 +61,8 @@ pub struct Contract {
     pub time_limit: Duration,
     /// Whether the agent has to leave a structured result.
     pub result: ResultRule,
+    /// The places of the network that the agent may reach; acceptance commands reach none.
+    pub net: Vec<Endpoint>,
 }
 
 /// A command that decides about the result.
@@ -129,6 +135,7 @@ pub fn resolve(
     let extension = document.x_provost.clone().unwrap_or_default();
     let forbid = paths("/x_provost/forbid", &extension.forbid, &mut problems);
     let permit = permit(&extension.permit.clone().unwrap_or_default(), &mut problems);
+    let net = network(&document, &extension.net, &mut problems);
     let tests = tests(&document, policy, trust, &mut problems);
     if !problems.0.is_empty() {
         return Err(problems.0);
@@ -147,6 +154,7 @@ pub fn resolve(
         tests,
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
         result,
+        net,
         document,
     })
 }
@@ -252,13 +260,40 @@ fn permissions(document: &Document, problems: &mut Problems) {
             "asks for approvals, which a command agent cannot ask for",
         ),
     }
-    match permissions.network {
-        Network::Deny => {}
-        Network::OnRequest | Network::Allow => problems.add(
-            "/tool_permissions/network",
-            "network access cannot be granted yet; only `deny` is enforced",
+}
+
+/// The places of the network that may be reached: none unless both fields say so.
+fn network(document: &Document, entries: &[String], problems: &mut Problems) -> Vec<Endpoint> {
+    let (field, list) = ("/tool_permissions/network", "/x_provost/net");
+    match (document.tool_permissions.network, entries) {
+        (Network::Deny, []) | (Network::Allow, [_, ..]) => {}
+        (Network::Deny, [_, ..]) => problems.add(list, "names hosts, and the network is denied"),
+        (Network::Allow, []) => {
+            problems.add(
+                field,
+                "`allow` names no hosts; list them in `x_provost.net`",
+            );
+        }
+        (Network::OnRequest, _) => problems.add(
+            field,
+            "asks for approvals, which a command agent cannot ask for",
         ),
     }
+    if entries.len() > MOST_PLACES {
+        problems.add(list, format!("names more than {MOST_PLACES} places"));
+        return Vec::new();
+    }
+    let mut places = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        match Endpoint::parse(entry) {
+            Ok(place) => places.push(place),
+            Err(why) => {
+                let problem = format!("(`{}`) {why}", entry.escape_debug());
+                problems.add(format!("{list}/{index}"), problem);
+            }
+        }
+    }
+    places
 }
 
 /// Fields whose promise we cannot keep yet.
@@ -266,8 +301,8 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     let extension = document.x_provost.clone().unwrap_or_default();
     let Extension {
         tier,
-        net,
         limits,
+        net: _,
         author: _,
         target: _,
         forbid: _,
@@ -275,9 +310,6 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     } = extension;
     if tier.is_some_and(|tier| tier != "namespaces") {
         problems.add("/x_provost/tier", "only the tier `namespaces` is there");
-    }
-    if !net.is_empty() {
-        problems.add("/x_provost/net", "network access cannot be granted yet");
     }
     let fields = [
         ("/x_provost/limits", limits.is_some()),

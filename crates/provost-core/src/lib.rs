@@ -20,6 +20,7 @@ pub mod ignore;
 pub mod index;
 pub mod json;
 pub mod lease;
+pub mod net;
 pub mod object;
 pub mod pack;
 pub mod package;

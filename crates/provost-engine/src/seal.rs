@@ -108,12 +108,25 @@ fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
         ports.bundle.put("box/selftest.json", &test)?;
     }
+    if let Some(agent) = &state.agent
+        && let Some(grants) = granted(state)
+    {
+        let network = json!({ "grants": grants, "requests": agent.network });
+        let text = format!("{network:#}\n");
+        ports.bundle.put("box/network.json", text.as_bytes())?;
+    }
     if let Some(path) = &state.worked_in {
         ports
             .bundle
             .put("worktree_ref.txt", format!("{path}\n").as_bytes())?;
     }
     put_test_logs(ports, state)
+}
+
+/// The places of the network that the contract grants, if any.
+fn granted(state: &State) -> Option<&[String]> {
+    let extension = state.opened.contract.x_provost.as_ref()?;
+    Some(extension.net.as_slice()).filter(|net| !net.is_empty())
 }
 
 /// Joins the logs of all acceptance commands, as the layout of the bundle wants them.

@@ -119,6 +119,7 @@ fn opening() -> Opened {
         target: None,
         agent: vec!["agent".to_owned()],
         agent_typed: true,
+        credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
         owner: process(1),

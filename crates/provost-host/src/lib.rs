@@ -17,6 +17,7 @@ pub mod inventory;
 pub mod keys;
 pub mod machine;
 pub mod owner;
+pub mod proxy;
 pub mod snapshot;
 pub mod trial;
 pub mod workspace;

@@ -30,7 +30,7 @@ use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, PrivateGit};
-pub use profile::user_toolchain;
+pub use profile::{outlet, user_toolchain};
 
 use profile::Places;
 
@@ -197,6 +197,7 @@ impl Host for Machine {
             what: "agent",
             stdout: name("stdout"),
             stderr: name("stderr"),
+            outlet: outlet(&state.opened.credentials)?,
         };
         let ended = run.follow(state.opened.agent.clone(), Stdin::Bytes(contract), watch)?;
         Ok(AgentRun {
@@ -205,6 +206,7 @@ impl Host for Machine {
             stdout: ended.stdout,
             stderr: ended.stderr,
             result: read_result(&directory.join("out/result.json")),
+            network: ended.network,
         })
     }
 

@@ -10,6 +10,7 @@ mod init;
 mod key;
 mod land;
 mod log;
+mod net;
 mod package;
 mod packet;
 mod resume;

@@ -19,6 +19,7 @@ mod report;
 mod session;
 mod show;
 mod tail;
+mod traffic;
 
 use std::process::ExitCode;
 

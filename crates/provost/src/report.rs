@@ -15,6 +15,7 @@ use crate::answer::Answer;
 use crate::history::{Beside, go_on};
 use crate::show::{findings, plain};
 use crate::tail::{self, Tail};
+use crate::traffic;
 
 /// What became of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
@@ -67,6 +68,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "tests": tests(state),
+        "network": state.agent.as_ref().map_or(&[][..], |agent| &agent.network),
         "output": output,
         "attempts": state.attempt,
         "salvaged": state.salvaged,
@@ -102,6 +104,13 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         text += &format!("  {}\n", plain(&row));
     }
     text += &work(state);
+    for line in state
+        .agent
+        .iter()
+        .flat_map(|agent| traffic::lines(&agent.network))
+    {
+        text += &format!("  network  {}\n", plain(&line));
+    }
     for tail in output {
         text += &format!("  output   {}\n", tail.log.display());
         for line in &tail.last_lines {

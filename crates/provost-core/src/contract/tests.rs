@@ -159,7 +159,7 @@ fn a_value_of_the_wrong_kind_is_refused_in_words_of_the_format() {
 
 #[test]
 fn each_broken_rule_is_named_with_its_place() {
-    let cases: [(&str, Value, &str); 15] = [
+    let cases: [(&str, Value, &str); 16] = [
         ("/task_id", json!("short"), "/task_id has fewer"),
         ("/task_id", json!("../../escape"), "`task_id`: may hold"),
         ("/inputs/spec", json!("  "), "/inputs/spec is empty"),
@@ -193,7 +193,12 @@ fn each_broken_rule_is_named_with_its_place() {
         (
             "/tool_permissions/network",
             json!("allow"),
+            "/tool_permissions/network `allow` names no hosts",
+        ),
+        (
             "/tool_permissions/network",
+            json!("on-request"),
+            "/tool_permissions/network asks for approvals",
         ),
         (
             "/tool_permissions/shell",
@@ -217,6 +222,44 @@ fn each_broken_rule_is_named_with_its_place() {
         *document.pointer_mut(place).unwrap() = value;
         let got = check(&document);
         assert!(got.contains(want), "{place}: {got}");
+    }
+}
+
+#[test]
+fn the_network_is_what_both_fields_say() {
+    let many: Vec<String> = (1..100).map(|port| format!("a:{port}")).collect();
+    let cases = [
+        (
+            "allow",
+            json!(["api.example.com:443", "127.0.0.1:8080"]),
+            "ok 1",
+        ),
+        ("deny", json!([]), "ok 1"),
+        (
+            "allow",
+            json!([]),
+            "/tool_permissions/network `allow` names no hosts",
+        ),
+        ("deny", json!(["a.example:1"]), "/x_provost/net names hosts"),
+        (
+            "allow",
+            json!(["*.example:1"]),
+            "/x_provost/net/0 (`*.example:1`) holds a wildcard",
+        ),
+        (
+            "allow",
+            json!(["a.example:1", "a.example"]),
+            "/x_provost/net/1 (`a.example`) names no",
+        ),
+        ("allow", json!(many), "/x_provost/net names more than 64"),
+    ];
+    for (network, net, want) in cases {
+        let mut document = good();
+        document["tool_permissions"]["network"] = json!(network);
+        document["x_provost"] = json!({ "net": net });
+        let got = check(&document);
+        assert!(got.starts_with(want), "{network} {net}: {got}");
+        assert!(!got.contains('\n'), "{got}");
     }
 }
 

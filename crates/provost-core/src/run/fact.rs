@@ -10,6 +10,8 @@ use crate::change::{Change, Finding, Ignored};
 use crate::contract::document::Document;
 use crate::json;
 use crate::lease::Owner;
+use crate::net::book::Traffic;
+use crate::net::credential::Credential;
 use crate::object::{ObjectFormat, Oid};
 use crate::path::RawPath;
 use crate::protect::Extra;
@@ -119,6 +121,9 @@ pub struct Opened {
     pub agent: Vec<String>,
     /// Whether that command was typed by the person who started the run.
     pub agent_typed: bool,
+    /// Secrets that the proxy adds for the agent, by the names of the variables that hold them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<Credential>,
     /// Further protected files, from the repository's policy at the base.
     pub protect: Extra,
     /// Command prefixes that the repository's policy at the base adds.
@@ -193,6 +198,9 @@ pub struct AgentRun {
     pub stderr: Stream,
     /// The structured result it left.
     pub result: ResultFile,
+    /// What it asked of the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<Traffic>,
 }
 
 /// What an agent left as its structured result.

@@ -67,6 +67,7 @@ fn opened() -> Fact {
         target: None,
         agent: vec!["agent".to_owned()],
         agent_typed: true,
+        credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
         owner: owner(),
@@ -112,6 +113,7 @@ fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
         stdout: stream(),
         stderr: stream(),
         result,
+        network: Vec::new(),
     };
     vec![started(Step::Agent), Fact::AgentEnded(run)]
 }

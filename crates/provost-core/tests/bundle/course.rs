@@ -90,6 +90,7 @@ fn opened(draft: &Draft) -> Fact {
         target: None,
         agent: vec![word()],
         agent_typed: true,
+        credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
         owner: Owner {
@@ -123,6 +124,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             stdout: stream(),
             stderr: stream(),
             result: ResultFile::Absent,
+            network: Vec::new(),
         }),
         Step::Capture => Fact::Captured(captured(draft)),
         Step::BaseAcceptance => Fact::TestsRan(tests(state, Side::Base)),

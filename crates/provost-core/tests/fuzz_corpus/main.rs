@@ -17,6 +17,7 @@ mod tests {
             ("diff", promises::diff),
             ("ignore", promises::ignore),
             ("index", promises::index),
+            ("message", promises::message),
             ("pack", promises::pack),
             ("record", promises::record),
             ("scope", promises::scope),

@@ -159,6 +159,7 @@ impl Host for SimHost {
                 stdout: Self::stream(),
                 stderr: Self::stream(),
                 result: ResultFile::Absent,
+                network: Vec::new(),
             }
         })
     }

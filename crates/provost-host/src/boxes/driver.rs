@@ -15,10 +15,12 @@ use rustix::process::Pid;
 use super::birth::Birth;
 use super::error::BoxError;
 use super::launcher::LAUNCHER;
-use super::profile::Profile;
+use super::outlet;
+use super::profile::{Network, Profile};
 use super::running::{PATIENCE, Running};
 use super::streams::Stream;
 use super::wire::{self, Message, Spec};
+use crate::proxy::{Outlet, Proxy};
 
 /// What runs in a box.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,17 @@ impl Launcher {
         command: &Command,
         on_birth: impl FnOnce(&Birth) -> io::Result<()>,
     ) -> Result<Running, BoxError> {
+        self.start_with(profile, command, Outlet::default(), on_birth)
+    }
+
+    /// The same, with what the proxy of a box needs from the host.
+    pub fn start_with(
+        &self,
+        profile: &Profile,
+        command: &Command,
+        outlet: Outlet,
+        on_birth: impl FnOnce(&Birth) -> io::Result<()>,
+    ) -> Result<Running, BoxError> {
         let mut running = self.spawn(profile, command)?;
         let birth = match running.next_word(PATIENCE)? {
             Some(Message::Born(pid)) => match Birth::of(pid) {
@@ -77,6 +90,17 @@ impl Launcher {
             other => return Err(refusal(other)),
         };
         on_birth(running.birth.insert(birth)).map_err(BoxError::Birth)?;
+        if let Network::Proxy(grants) = &profile.network {
+            let listener = running.go.as_ref().and_then(outlet::receive);
+            let Some(listener) = listener else {
+                return Err(refusal(running.next_word(PATIENCE)?));
+            };
+            let proxy = Proxy::start(listener, grants.clone(), outlet);
+            running.proxy = Some(proxy.map_err(|source| BoxError::Machine {
+                what: "the proxy",
+                source,
+            })?);
+        }
         running.go();
         Ok(running)
     }
@@ -118,6 +142,7 @@ impl Launcher {
             launcher,
             control,
             go: Some(go),
+            proxy: None,
             birth: None,
             stdout,
             stderr,

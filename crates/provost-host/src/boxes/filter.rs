@@ -99,11 +99,11 @@ const REFUSED_HERE: &[i64] = &[
 const REFUSED_HERE: &[i64] = &[];
 
 /// Installs the filter in this process; its children inherit it.
-pub(crate) fn install(network: Network) -> Result<(), Failure> {
+pub(crate) fn install(network: &Network) -> Result<(), Failure> {
     sys::filter_calls(&program(network)).map_err(Failure::at("seccomp"))
 }
 
-fn program(network: Network) -> Vec<Step> {
+fn program(network: &Network) -> Vec<Step> {
     let always = REFUSED.iter().chain(REFUSED_HERE);
     let mut rules: BTreeMap<u32, Decision> = always.map(|call| (number(*call), REFUSE)).collect();
     rules.insert(CLONE3, UNKNOWN);
@@ -111,7 +111,7 @@ fn program(network: Network) -> Vec<Step> {
     rules.insert(number(libc::SYS_ioctl), no_terminal_input());
     rules.insert(number(libc::SYS_personality), ordinary_personality());
     rules.insert(number(libc::SYS_socket), sockets(network));
-    rules.insert(number(libc::SYS_socketpair), sockets(Network::Deny));
+    rules.insert(number(libc::SYS_socketpair), sockets(&Network::Deny));
     bpf::program(&rules, X32_BIT, &UNKNOWN)
 }
 
@@ -144,7 +144,7 @@ fn ordinary_personality() -> Decision {
 }
 
 /// Every family that is not named is refused.
-fn sockets(network: Network) -> Decision {
+fn sockets(network: &Network) -> Decision {
     // Listing the interfaces, which programs do, and nothing else.
     let routes = Decision::Equal {
         argument: 2,
@@ -153,7 +153,7 @@ fn sockets(network: Network) -> Decision {
     };
     let families = match network {
         Network::Deny => vec![(libc::AF_UNIX, ALLOW)],
-        Network::Loopback => vec![
+        Network::Loopback | Network::Proxy(_) => vec![
             (libc::AF_UNIX, ALLOW),
             (libc::AF_INET, ALLOW),
             (libc::AF_INET6, ALLOW),
@@ -179,7 +179,7 @@ mod tests {
 
     const NATIVE: u32 = bpf::NATIVE;
 
-    fn answer(network: Network, call: i64, arguments: [u64; 6]) -> u32 {
+    fn answer(network: &Network, call: i64, arguments: [u64; 6]) -> u32 {
         bpf::run(&program(network), NATIVE, number(call), arguments)
     }
 
@@ -205,7 +205,7 @@ mod tests {
             } else {
                 bpf::ALLOW
             };
-            assert_eq!(answer(Network::Deny, call, [0; 6]), want, "{call}");
+            assert_eq!(answer(&Network::Deny, call, [0; 6]), want, "{call}");
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
             } else {
                 errno(libc::EPERM)
             };
-            assert_eq!(answer(Network::Deny, call, arguments), want, "{name}");
+            assert_eq!(answer(&Network::Deny, call, arguments), want, "{name}");
         }
     }
 
@@ -265,6 +265,20 @@ mod tests {
                 false,
             ),
             ("vsock", Network::Loopback, libc::AF_VSOCK, 0, false),
+            (
+                "to a proxy",
+                Network::Proxy(Vec::new()),
+                libc::AF_INET,
+                0,
+                true,
+            ),
+            (
+                "past it",
+                Network::Proxy(Vec::new()),
+                libc::AF_VSOCK,
+                0,
+                false,
+            ),
         ];
         for (name, network, family, protocol, allowed) in cases {
             let mut arguments = only(0, family);
@@ -274,10 +288,14 @@ mod tests {
             } else {
                 errno(libc::EPERM)
             };
-            assert_eq!(answer(network, libc::SYS_socket, arguments), want, "{name}");
+            assert_eq!(
+                answer(&network, libc::SYS_socket, arguments),
+                want,
+                "{name}"
+            );
         }
         let pair = answer(
-            Network::Loopback,
+            &Network::Loopback,
             libc::SYS_socketpair,
             only(0, libc::AF_INET),
         );
@@ -286,7 +304,7 @@ mod tests {
 
     #[test]
     fn another_architecture_is_killed_and_x32_is_unknown() {
-        let steps = program(Network::Deny);
+        let steps = program(&Network::Deny);
         let foreign = bpf::run(&steps, NATIVE ^ 1, 0, [0; 6]);
         assert_eq!(foreign, bpf::KILL);
         let x32 = bpf::run(&steps, NATIVE, X32_BIT | 1, [0; 6]);

@@ -13,13 +13,13 @@ use super::minimal::INSIDE_ID;
 use super::profile::{Network, lacks};
 use super::sys;
 use super::wire::{Message, Spec};
-use super::{launcher, network, payload, root};
+use super::{launcher, network, outlet, payload, root};
 
 /// What init has from the launcher.
 pub(crate) struct Inheritance {
     /// Takes [`Message`]s, one a line; the first one counts.
     pub(crate) status: OwnedFd,
-    /// Gives the driver's word that the payload may start.
+    /// Gives the driver's word that the payload may start, and takes the listener of a proxy.
     pub(crate) go: OwnedFd,
     /// The driver's user.
     pub(crate) user: u32,
@@ -62,13 +62,16 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
         root::build(&spec.profile)?;
         rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))
     };
-    if lacks!(spec.profile, Network) && spec.profile.network == Network::Loopback {
+    if lacks!(spec.profile, Network) && spec.profile.network != Network::Deny {
         walls()?;
     } else {
         network::enter_beside(walls)?;
-        if spec.profile.network == Network::Loopback {
+        if spec.profile.network != Network::Deny {
             sys::loopback_up().map_err(Failure::at("loopback"))?;
         }
+    }
+    if matches!(spec.profile.network, Network::Proxy(_)) {
+        outlet::open(&inheritance.go).map_err(Failure::at("proxy"))?;
     }
     // What init holds, the pipes above all, is not for the payload.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)

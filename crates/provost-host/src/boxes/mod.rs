@@ -25,6 +25,7 @@ mod init;
 mod launcher;
 mod minimal;
 mod network;
+mod outlet;
 mod paths;
 mod payload;
 mod probe;

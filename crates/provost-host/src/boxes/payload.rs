@@ -43,7 +43,7 @@ fn narrow(profile: &Profile) -> Result<(), Failure> {
         paths::restrict(profile)?;
     }
     if !lacks!(profile, Seccomp) {
-        filter::install(profile.network)?;
+        filter::install(&profile.network)?;
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempts;
 use super::minimal::INSIDE_ID;
+use super::outlet;
 use super::profile::{Limits, Network};
 
 /// Argument of a probe that only shows that it runs.
@@ -64,7 +65,7 @@ type Outcome = (bool, String);
 /// Every attempt. A report without one of them does not hold.
 ///
 /// The descriptors come first: later attempts may leave some of their own.
-pub(crate) const PROBES: [(&str, Attempt); 32] = [
+pub(crate) const PROBES: [(&str, Attempt); 33] = [
     ("descriptors", descriptors),
     ("secret_read", |task| denied(fs::read(&task.secret))),
     ("secret_write", |task| denied(append(&task.secret))),
@@ -77,6 +78,7 @@ pub(crate) const PROBES: [(&str, Attempt); 32] = [
         ))
     }),
     ("udp_send", udp_send),
+    ("proxy", proxy),
     ("abstract_socket", abstract_socket),
     ("path_socket", |task| {
         denied(UnixStream::connect(&task.socket))
@@ -191,6 +193,29 @@ fn udp_send(task: &Task) -> Outcome {
     )
 }
 
+/// A proxy leads only where it was told to, and that is not here.
+fn proxy(task: &Task) -> Outcome {
+    if !matches!(task.network, Network::Proxy(_)) {
+        return (true, "there is none".to_owned());
+    }
+    let asked = || -> io::Result<String> {
+        let mut stream = TcpStream::connect(outlet::PROXY)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let (place, end) = (task.tcp, "\r\n");
+        write!(
+            stream,
+            "CONNECT {place} HTTP/1.1{end}Host: {place}{end}{end}"
+        )?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    match asked() {
+        Ok(answer) => (answer == "HTTP/1.1 403", answer),
+        Err(error) => (false, error.to_string()),
+    }
+}
+
 fn abstract_socket(task: &Task) -> Outcome {
     let address = UnixAddress::from_abstract_name(&task.abstract_name);
     denied(address.and_then(|address| UnixStream::connect_addr(&address)))
@@ -200,7 +225,7 @@ fn inet_socket(task: &Task) -> Outcome {
     let result = attempts::socket(libc::AF_INET);
     match task.network {
         Network::Deny => refused(result),
-        Network::Loopback => {
+        Network::Loopback | Network::Proxy(_) => {
             let (held, note) = refused(result);
             (!held, note)
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use provost_core::net::endpoint::Endpoint;
 use provost_core::object::sha256;
 use serde::{Deserialize, Serialize};
 
@@ -114,13 +115,15 @@ impl Mount {
 }
 
 /// What of the network a box has; the host's is never there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// No internet sockets at all.
     Deny,
     /// A loopback interface of the box's own.
     Loopback,
+    /// The same, and on it a proxy that leads to these places; see [`Profile::grant`].
+    Proxy(Vec<Endpoint>),
 }
 
 /// When a box is ended, and what a process in it may use.

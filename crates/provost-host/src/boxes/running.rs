@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use provost_core::net::book::Traffic;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -21,6 +22,7 @@ use super::error::BoxError;
 use super::profile::Limits;
 use super::streams::{Stream, StreamFacts};
 use super::wire::{self, GO, Message};
+use crate::proxy::Proxy;
 
 /// How often the watch of [`Running::wait`] is asked.
 const TICK: Duration = Duration::from_millis(100);
@@ -36,6 +38,7 @@ pub struct Running {
     pub(crate) launcher: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) go: Option<OwnedFd>,
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) birth: Option<Birth>,
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
@@ -75,6 +78,9 @@ pub struct Ended {
     pub stdout: StreamFacts,
     /// Its standard error.
     pub stderr: StreamFacts,
+    /// What it asked of the network.
+    #[serde(default)]
+    pub network: Vec<Traffic>,
 }
 
 /// How a box ended.
@@ -158,6 +164,7 @@ impl Running {
             wall,
             stdout,
             stderr,
+            network: self.proxy.take().map(Proxy::finish).unwrap_or_default(),
         })
     }
 

@@ -163,7 +163,7 @@ impl Outside {
             victim: i32::try_from(self.victim.id()).unwrap_or(0),
             home,
             home_inode,
-            network: profile.network,
+            network: profile.network.clone(),
             limits: profile.limits,
             writable: places(Mount::is_writable),
             read_only: places(|mount| {

@@ -22,6 +22,7 @@ use super::watched::Watched;
 use super::{Machine, host, profile, uncaptured};
 use crate::boxes::{Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
+use crate::proxy::Outlet;
 use crate::workspace::{self, PrivateGit};
 
 /// The directory in which acceptance commands run.
@@ -133,6 +134,7 @@ impl Round<'_> {
             what: &test.name,
             stdout: self.log(number, "stdout"),
             stderr: self.log(number, "stderr"),
+            outlet: Outlet::default(),
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
         Ok(CommandRun {

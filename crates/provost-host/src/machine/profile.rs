@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
 use provost_core::contract::Contract;
+use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect::{self, Protection};
 use provost_core::run::State;
@@ -15,6 +16,7 @@ use provost_engine::ports::PortError;
 
 use super::{Machine, git};
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
+use crate::proxy::{Outlet, Secret};
 
 /// Where the checkout is in a box; always the same, so that build caches fit.
 const TREE: &str = "/workspace";
@@ -62,6 +64,22 @@ pub fn user_toolchain() -> Toolchain {
     toolchain_mounts(&path, &variable("HOME").unwrap_or_default(), variable)
 }
 
+/// What the proxy of a box needs from the user who runs this program: the secrets of
+/// `credentials`, each from its variable.
+pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
+    let secret = |credential: &Credential| {
+        let variable = &credential.variable;
+        let value = std::env::var(variable).unwrap_or_default();
+        Secret::of(credential.clone(), &value).map_err(|error| {
+            PortError::new(Code::NotFound, format!("credential `${variable}`: {error}"))
+        })
+    };
+    Ok(Outlet {
+        secrets: credentials.iter().map(secret).collect::<Result<_, _>>()?,
+        ..Outlet::default()
+    })
+}
+
 impl Machine {
     /// The box of the agent.
     pub(super) fn agent_profile(&self, state: &State) -> Result<Profile, PortError> {
@@ -98,6 +116,14 @@ impl Machine {
         ];
         for (name, value) in variables {
             profile.env.insert(name.to_owned(), value.to_owned());
+        }
+        if !contract.net.is_empty() {
+            profile.grant(contract.net.clone());
+        }
+        for credential in &state.opened.credentials {
+            // Programs ask for the variable before they start; what they send is replaced.
+            let variable = credential.variable.clone();
+            profile.env.insert(variable, DUMMY.to_owned());
         }
         Ok(profile)
     }

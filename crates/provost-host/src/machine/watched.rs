@@ -5,12 +5,14 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use provost_core::net::book::Traffic;
 use provost_core::object::sha256;
 use provost_core::run::fact::{Ending, Stream};
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::{host, write_birth};
 use crate::boxes::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
+use crate::proxy::Outlet;
 
 /// How often the last line is read anew.
 const GLANCE: Duration = Duration::from_millis(400);
@@ -27,6 +29,8 @@ pub(super) struct Watched<'a> {
     /// The files of the bundle that keep the streams.
     pub(super) stdout: String,
     pub(super) stderr: String,
+    /// What the proxy of the box needs.
+    pub(super) outlet: Outlet,
 }
 
 /// A boxed command that ended.
@@ -35,6 +39,7 @@ pub(super) struct Ended {
     pub(super) wall_ms: u64,
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
+    pub(super) network: Vec<Traffic>,
 }
 
 impl Watched<'_> {
@@ -73,7 +78,7 @@ impl Watched<'_> {
         };
         let outcome = self
             .launcher
-            .start(self.profile, &command, |birth| {
+            .start_with(self.profile, &command, self.outlet.clone(), |birth| {
                 write_birth(self.directory, birth)
             })
             .and_then(|running| running.wait(&mut tick));
@@ -85,6 +90,7 @@ impl Watched<'_> {
                     wall_ms: millis(ended.wall),
                     stdout: kept(&self.stdout, &ended.stdout),
                     stderr: kept(&self.stderr, &ended.stderr),
+                    network: ended.network,
                 })
             }
             Err(error) if error.is_exec() => {
@@ -96,6 +102,7 @@ impl Watched<'_> {
                     wall_ms: millis(began.elapsed()),
                     stdout: said(&self.stdout, b""),
                     stderr: said(&self.stderr, note.as_bytes()),
+                    network: Vec::new(),
                 })
             }
             Err(error) => Err(PortError::of(error.code(), error)),

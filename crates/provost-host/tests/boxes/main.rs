@@ -5,6 +5,8 @@ mod death;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod selftest;
 #[cfg(test)]
 mod stage;

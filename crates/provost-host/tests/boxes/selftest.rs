@@ -36,9 +36,14 @@ fn profile(stage: &Stage, network: Network) -> Profile {
 #[test]
 fn the_box_holds() {
     for_each_user(|stage| {
-        for network in [Network::Deny, Network::Loopback] {
+        let grants = vec!["api.example.com:443".parse().unwrap()];
+        for network in [Network::Deny, Network::Loopback, Network::Proxy(grants)] {
             let none: [String; 0] = [];
-            assert_eq!(leaks(stage, &profile(stage, network)), none, "{network:?}");
+            assert_eq!(
+                leaks(stage, &profile(stage, network.clone())),
+                none,
+                "{network:?}"
+            );
         }
     });
 }
@@ -64,7 +69,7 @@ fn a_missing_wall_is_noticed() {
         (Hole::Ids, Network::Deny, &["ids"]),
     ];
     for_each_user(|stage| {
-        for (hole, network, wanted) in cases {
+        for (hole, network, wanted) in cases.clone() {
             let mut profile = profile(stage, network);
             profile.holes.insert(hole);
             let leaks = leaks(stage, &profile);

@@ -12,11 +12,13 @@ use provost_host::machine::user_toolchain;
 use serde_json::json;
 
 use super::duration::seconds;
+use super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::show::tell;
+use crate::traffic;
 
-/// Run any command behind the same walls as an agent: no network, no home, nothing but the
-/// system's programs, your toolchains and what is allowed.
+/// Run any command behind the same walls as an agent: no home, no network but what is granted,
+/// nothing but the system's programs, your toolchains and what is allowed.
 #[derive(Args)]
 #[command(after_help = "\
 Inside, the root holds the system's programs and the toolchains along your PATH, read-only, and
@@ -27,6 +29,7 @@ one in an empty home that is gone afterwards. Its output is passed on as it come
 Examples:
   provost box -- my-agent --version
   provost box --allow . -- cargo test
+  provost box --net example.com:443 -- curl -sS https://example.com/
   provost box --read /srv/data --timeout 20m -- du -sh /srv/data")]
 pub(super) struct Boxed {
     /// A directory or file that the command may write, at the same place inside.
@@ -40,6 +43,9 @@ pub(super) struct Boxed {
     /// When the command is ended: 90, 90s, 20m or 2h.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
+
+    #[command(flatten)]
+    net: Net,
 
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -68,6 +74,7 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
         });
     }
     profile.limits.wall_seconds = boxed.timeout;
+    boxed.net.open(&mut profile);
     let scratch = Scratch::make()?;
     let command = Command {
         argv: boxed.command,
@@ -76,7 +83,7 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
         stderr: scratch.0.join("stderr"),
     };
     let running = Launcher::own()
-        .start(&profile, &command, |_| Ok(()))
+        .start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))
         .map_err(failed)?;
     let mut shown = Shown::default();
     let mut follow = |_| {
@@ -85,6 +92,9 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     };
     let ended = running.wait(&mut follow).map_err(failed)?;
     shown.copy(&command);
+    for line in traffic::lines(&ended.network) {
+        tell(&format!("provost box: network: {line}"));
+    }
     Ok(answer(ended.how))
 }
 

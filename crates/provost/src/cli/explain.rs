@@ -12,11 +12,18 @@ const CONTRACT: &str = include_str!(concat!(
     "/../../docs/contract.md"
 ));
 
-/// Say what a code means and what to do, or how a contract is written.
+/// What a box can reach, and how it is granted more.
+const NETWORK: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/network.md"
+));
+
+/// Say what a code means and what to do, how a contract is written, or how the network is granted.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// The code, or `contract` for every field of a contract file; without one, all codes.
-    #[arg(value_name = "CODE|contract")]
+    /// The code, `contract` for every field of a contract file, or `network`; without one, all
+    /// codes.
+    #[arg(value_name = "CODE|contract|network")]
     code: Option<String>,
 }
 
@@ -26,6 +33,9 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     };
     if name == "contract" {
         return Ok(Answer::data(json!({ "page": CONTRACT }), CONTRACT));
+    }
+    if name == "network" {
+        return Ok(Answer::data(json!({ "page": NETWORK }), NETWORK));
     }
     let code = Code::parse(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no code `{name}`"))

@@ -7,8 +7,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::{self, document::Document};
+use provost_core::contract::{
+    self,
+    document::{Document, Extension},
+};
 use provost_core::gate::command;
+use provost_core::net::credential::Credential;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::ports::PortError;
 use provost_engine::target;
@@ -16,6 +20,7 @@ use provost_host::git::GitError;
 use provost_host::{clock, ids};
 
 use super::duration::seconds;
+use super::net::Net;
 use crate::answer::{Failure, Outcome};
 use crate::config::Config;
 use crate::history::Beside;
@@ -49,7 +54,7 @@ pub(super) struct Run {
     /// and flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
-         "permit_governing", "permit_binary", "permit_symlink"])]
+         "net", "permit_governing", "permit_binary", "permit_symlink"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -78,6 +83,9 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
         value_parser = seconds)]
     timeout: u64,
+
+    #[command(flatten)]
+    net: Net,
 
     /// An agent of `provost.toml` [default: the one called `default`].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
@@ -150,6 +158,7 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
     let extra = document.x_provost.as_ref();
     let named = extra.and_then(|extra| extra.target.as_deref());
     let target = target(place, named)?;
+    let credentials = credentials(run, extra)?;
     Ok(Opened {
         contract_sha256: contract::digest(&document),
         contract: document,
@@ -160,11 +169,31 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         target: Some(target),
         agent: agent(run, &config)?,
         agent_typed: run.agent_cmd.is_some(),
+        credentials,
         protect: config.protect,
         commands: config.commands,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// The secrets that were asked for, by name; each is there, and for a place of the contract.
+fn credentials(run: &Run, extra: Option<&Extension>) -> Result<Vec<Credential>, Failure> {
+    run.net.outlet()?;
+    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    let credentials = run.net.credentials();
+    for Credential { endpoint, .. } in credentials {
+        if !granted
+            .iter()
+            .any(|place| place.parse().as_ref() == Ok(endpoint))
+        {
+            let reason =
+                format!("--credential for `{endpoint}`, which the contract does not grant");
+            return Err(Failure::new(Code::UsageError, reason)
+                .hint("add it to `x_provost.net` of the contract"));
+        }
+    }
+    Ok(credentials.to_vec())
 }
 
 /// The branch that the result is meant for.

@@ -9,4 +9,6 @@ mod hostile;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod scene;

@@ -43,7 +43,11 @@ pub(super) fn document(run: &Run) -> Document {
         tool_permissions: ToolPermissions {
             filesystem: Filesystem::WorkspaceWrite,
             shell: Shell::Never,
-            network: Network::Deny,
+            network: if run.net.places().is_empty() {
+                Network::Deny
+            } else {
+                Network::Allow
+            },
             mcp_tools: Vec::new(),
         },
         mcp_tool_set: vec!["none".to_owned()],
@@ -92,6 +96,7 @@ fn extension(run: &Run) -> Extension {
     };
     Extension {
         forbid: run.forbid.clone(),
+        net: run.net.places().iter().map(ToString::to_string).collect(),
         permit: (permit != Permissions::default()).then_some(permit),
         target: run.target.clone(),
         author: Some("person".to_owned()),

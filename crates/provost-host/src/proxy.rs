@@ -1,0 +1,202 @@
+//! The one way out of a box: a proxy for HTTP that lets through what was granted.
+//!
+//! Its listener was made inside the box's network namespace and passed out, so that it accepts
+//! from the box and dials from the host. It speaks HTTP/1: requests with a whole address, and
+//! tunnels by CONNECT. What is allowed is decided in [`provost_core::net`].
+//!
+//! # Invariants
+//!
+//! - Nothing is resolved or dialled before it is granted; what is dialled is the address that was
+//!   judged.
+//! - Every request is counted, with what became of it; of a request only method and place are kept.
+//! - Every wait has a limit and ends when the proxy is stopped; the number of connections, and the
+//!   memory of each, is bounded. When a [`Proxy`] is dropped its threads are gone.
+
+mod answer;
+mod connection;
+mod dial;
+mod patience;
+mod peer;
+mod relay;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use provost_core::net::book::{Book, Traffic};
+use provost_core::net::credential::{Credential, CredentialError, Transport};
+use provost_core::net::endpoint::Endpoint;
+use rustix::event::PollFlags;
+use rustix::pipe::PipeFlags;
+use rustls::ClientConfig;
+
+pub use patience::Patience;
+pub use resolve::{Getent, Resolve, ResolveError};
+
+use connection::Connection;
+use patience::Stop;
+
+/// The most connections at a time.
+const MOST_CONNECTIONS: usize = 256;
+/// The stack of a connection's thread; its buffers are on the heap.
+const STACK: usize = 256 << 10;
+
+/// What a proxy needs from the host.
+#[derive(Debug, Clone)]
+pub struct Outlet {
+    /// Who resolves names.
+    pub resolver: Arc<dyn Resolve>,
+    /// What is added to requests.
+    pub secrets: Vec<Secret>,
+    /// How long is waited for what.
+    pub patience: Patience,
+    /// Files of certificates that vouch for servers; the first one there counts.
+    pub trusted: Vec<PathBuf>,
+}
+
+impl Default for Outlet {
+    fn default() -> Self {
+        Self {
+            resolver: Arc::new(Getent::default()),
+            secrets: Vec::new(),
+            patience: Patience::default(),
+            trusted: tls::trusted_files(),
+        }
+    }
+}
+
+/// A credential with its secret, which is shown to nobody.
+#[derive(Clone)]
+pub struct Secret {
+    credential: Credential,
+    value: String,
+}
+
+impl Secret {
+    /// The credential with the secret that its variable holds.
+    pub fn of(credential: Credential, secret: &str) -> Result<Self, CredentialError> {
+        let value = credential.value(secret)?;
+        Ok(Self { credential, value })
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Secret({})", self.credential)
+    }
+}
+
+/// A proxy at work. Dropping it ends it.
+#[derive(Debug)]
+pub struct Proxy {
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    /// Closing it stops everything.
+    running: Option<OwnedFd>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    grants: Vec<Endpoint>,
+    outlet: Outlet,
+    stop: Stop,
+    /// How encrypted servers are spoken to, if a secret needs it.
+    tls: Option<Arc<ClientConfig>>,
+    book: Mutex<Book>,
+    connections: AtomicUsize,
+}
+
+impl Proxy {
+    /// Serves who connects to `listener`, as far as `grants` go.
+    pub fn start(listener: TcpListener, grants: Vec<Endpoint>, outlet: Outlet) -> io::Result<Self> {
+        let (stop, running) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        listener.set_nonblocking(true)?;
+        let encrypted = |secret: &Secret| secret.credential.transport == Transport::Tls;
+        let needed = outlet.secrets.iter().any(encrypted);
+        let tls = needed.then(|| tls::config(&outlet.trusted)).transpose()?;
+        let shared = Arc::new(Shared {
+            grants,
+            outlet,
+            stop: Stop::new(stop),
+            tls,
+            book: Mutex::default(),
+            connections: AtomicUsize::new(0),
+        });
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("proxy".to_owned())
+            .stack_size(STACK)
+            .spawn(move || own.accept(&listener))?;
+        Ok(Self {
+            thread: Some(thread),
+            shared,
+            running: Some(running),
+        })
+    }
+
+    /// Ends it, and says what was asked of the network.
+    pub fn finish(mut self) -> Vec<Traffic> {
+        self.stop();
+        std::mem::take(&mut *self.shared.book()).into_lines()
+    }
+
+    fn stop(&mut self) {
+        drop(self.running.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts until it is stopped; then waits for the threads of all connections.
+    fn accept(&self, listener: &TcpListener) {
+        std::thread::scope(|scope| {
+            while self.stop.wait_for(listener, PollFlags::IN).is_ok() {
+                let Ok((client, _)) = listener.accept() else {
+                    // Somebody who left again, or no descriptor left: the others go on.
+                    if self.stop.pause().is_err() {
+                        break;
+                    }
+                    continue;
+                };
+                let Ok(connection) = Connection::new(self, client) else {
+                    continue;
+                };
+                if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
+                    connection.turn_away();
+                    self.connections.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                let serve = || {
+                    connection.serve();
+                    self.connections.fetch_sub(1, Ordering::Relaxed);
+                };
+                let builder = std::thread::Builder::new().stack_size(STACK);
+                if builder.spawn_scoped(scope, serve).is_err() {
+                    self.connections.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,300 @@
+//! One connection of a program in the box: its requests, one after the other.
+
+use std::io;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use provost_core::code::Code;
+use provost_core::net::book::Traffic;
+use provost_core::net::credential::Transport;
+use provost_core::net::decide;
+use provost_core::net::endpoint::{Endpoint, Host};
+use provost_core::net::request::{self, Form, Request};
+
+use super::answer::Refusal;
+use super::patience::Broken;
+use super::peer::Peer;
+use super::relay::{Cut, Relay};
+use super::tls::Tls;
+use super::{Secret, Shared, dial};
+
+/// How long a server that was asked may be asked again; later it may be leaving.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long a client that is sent away may take to hear it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What is read of a client that is sent away, so that it hears why before its connection breaks.
+const LAST_WORDS: u64 = 1 << 20;
+
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+
+pub(super) struct Connection<'a> {
+    shared: &'a Shared,
+    client: Peer,
+    server: Option<Server>,
+}
+
+/// A server that was asked last.
+struct Server {
+    target: Endpoint,
+    peer: Peer,
+    since: Instant,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(shared: &'a Shared, client: TcpStream) -> io::Result<Self> {
+        Ok(Self {
+            shared,
+            client: Peer::new(client)?,
+            server: None,
+        })
+    }
+
+    /// Says that there are too many, if that goes at once.
+    pub(super) fn turn_away(mut self) {
+        self.client.send(&Refusal::crowded().render());
+        let _ = self.client.push();
+    }
+
+    /// Answers requests until the client, or a request, ends it.
+    pub(super) fn serve(mut self) {
+        let mut wait = self.shared.outlet.patience.head;
+        loop {
+            match self.read_head(wait) {
+                Ok(Some(request)) => {
+                    if !self.answer(&request) {
+                        return;
+                    }
+                }
+                Ok(None) => return,
+                Err(refusal) => {
+                    self.note(("-", "-"), Some(&refusal), [0; 2]);
+                    return self.refuse(&refusal);
+                }
+            }
+            wait = self.shared.outlet.patience.next;
+        }
+    }
+
+    /// The next request; none if the client has left, or is silent for the time `wait`.
+    fn read_head(&mut self, wait: Duration) -> Result<Option<Request>, Refusal> {
+        let patience = &self.shared.outlet.patience;
+        let mut until = Instant::now() + wait;
+        let mut begun = false;
+        loop {
+            if !begun && !self.client.inbox.is_empty() {
+                begun = true;
+                until = Instant::now() + patience.head;
+            }
+            if let Some((request, length)) = request::parse(&self.client.inbox)? {
+                self.client.inbox.drain(..length);
+                return Ok(Some(request));
+            }
+            if self.client.ended {
+                return Ok(None);
+            }
+            match self.client.pull() {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(_) => return Ok(None),
+            }
+            match self
+                .shared
+                .stop
+                .wait(&[self.client.interest(true)], Some(until))
+            {
+                Ok(()) => {}
+                Err(Broken::Late) if begun => {
+                    let words = "the head of the request did not come in time";
+                    return Err(Refusal::malformed(408, words.to_owned()));
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Answers `request`; says whether the client may ask again.
+    fn answer(&mut self, request: &Request) -> bool {
+        let mut server = match self.server_for(request) {
+            Ok(server) => server,
+            Err(refusal) => {
+                let what = request.target.to_string();
+                self.note((&what, &request.method), Some(&refusal), [0; 2]);
+                self.refuse(&refusal);
+                return false;
+            }
+        };
+        let before = [server.sent, server.received];
+        let outcome = self.pass(request, &mut server);
+        let moved = [server.sent - before[0], server.received - before[1]];
+        let refusal = outcome.as_ref().err().and_then(Option::as_ref);
+        let what = request.target.to_string();
+        self.note((&what, &request.method), refusal, moved);
+        match outcome {
+            Ok(again) => {
+                if again[1] {
+                    self.server = Some(Server {
+                        target: request.target.clone(),
+                        peer: server,
+                        since: Instant::now(),
+                    });
+                }
+                again[0]
+            }
+            Err(refusal) => {
+                if let Some(refusal) = refusal {
+                    self.refuse(&refusal);
+                }
+                false
+            }
+        }
+    }
+
+    /// Passes `request` on and its reply back; says whether client and server go on. Without a
+    /// refusal the client cannot be told any more what went wrong.
+    fn pass(&mut self, request: &Request, server: &mut Peer) -> Result<[bool; 2], Option<Refusal>> {
+        let target = &request.target;
+        match &request.form {
+            Form::Tunnel => self.client.send(ESTABLISHED),
+            Form::Plain(_) => {
+                let secret = self.secret(target);
+                let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
+                let added = secret.map(|it| (it.credential.field.as_str(), it.value.as_str()));
+                server.send(&request.render(transport, added));
+            }
+        }
+        let mut relay = Relay {
+            client: &mut self.client,
+            server,
+            stop: &self.shared.stop,
+            patience: &self.shared.outlet.patience,
+        };
+        if request.form == Form::Tunnel {
+            relay.tunnel();
+            return Ok([false; 2]);
+        }
+        let exchanged = relay.exchange(&request.method, request.body.clone(), request.persistent);
+        match exchanged {
+            Ok(rest) => Ok([rest.client, rest.server]),
+            Err(Cut::Client) => Err(None),
+            Err(Cut::Body(error)) => Err(Some(Refusal::malformed(400, error.to_string()))),
+            Err(Cut::Server(what)) => Err(Some(Refusal::unreachable(target, 502, what))),
+            Err(Cut::Reply(error)) => {
+                let what = format!("sent no proper reply: {error}");
+                Err(Some(Refusal::unreachable(target, 502, &what)))
+            }
+        }
+    }
+
+    fn secret(&self, target: &Endpoint) -> Option<&Secret> {
+        let secrets = &self.shared.outlet.secrets;
+        secrets.iter().find(|it| it.credential.endpoint == *target)
+    }
+
+    /// A connection to the server that `request` is for: the one asked last, or a new one.
+    fn server_for(&mut self, request: &Request) -> Result<Peer, Refusal> {
+        let target = &request.target;
+        decide::granted(target, &self.shared.grants)?;
+        if let Some(mut server) = self.server.take()
+            && server.target == *target
+            && request.form != Form::Tunnel
+            && server.since.elapsed() < FRESH
+            // One that has said something meanwhile, its end included, is not asked again.
+            && matches!(server.peer.pull(), Ok(false))
+        {
+            return Ok(server.peer);
+        }
+        let shared = self.shared;
+        let patience = &shared.outlet.patience;
+        let addresses = match &target.host {
+            Host::Name(name) => {
+                let until = Instant::now() + patience.resolve;
+                let resolver = &shared.outlet.resolver;
+                let found = resolver.resolve(name, until, &shared.stop);
+                found.map_err(|error| Refusal::unreachable(target, 502, &error.to_string()))?
+            }
+            Host::Localhost | Host::Address(_) => target.host.known_addresses().unwrap_or_default(),
+        };
+        let addresses = decide::decide(target, &addresses, &shared.grants)?;
+        let dialled = dial::dial(&addresses, target.port, patience.connect, &shared.stop);
+        let made = dialled.and_then(|stream| self.greet(request, stream));
+        made.map_err(|broken| match broken {
+            Broken::Late => Refusal::unreachable(target, 504, "did not answer in time"),
+            Broken::Stopped => Refusal::unreachable(target, 502, "was not reached any more"),
+            Broken::Failed(error) => {
+                let what = match error.kind() {
+                    io::ErrorKind::ConnectionRefused => "refused the connection".to_owned(),
+                    io::ErrorKind::InvalidData => format!("speaks no TLS that holds: {error}"),
+                    _ => "cannot be reached".to_owned(),
+                };
+                Refusal::unreachable(target, 502, &what)
+            }
+        })
+    }
+
+    /// The server at the other end of `stream`, spoken to as its credential says.
+    fn greet(&self, request: &Request, stream: TcpStream) -> Result<Peer, Broken> {
+        let secret = self.secret(&request.target);
+        let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
+        if request.form == Form::Tunnel || transport == Transport::Plain {
+            return Ok(Peer::new(stream)?);
+        }
+        let Shared {
+            outlet, stop, tls, ..
+        } = self.shared;
+        let config = tls
+            .as_ref()
+            .ok_or_else(|| io::Error::other("no certificates"))?;
+        stream.set_nodelay(true)?;
+        let until = Instant::now() + outlet.patience.connect;
+        let tls = Tls::connect(config, &request.target.host, stream, (until, stop))?;
+        Ok(Peer::encrypted(tls))
+    }
+
+    /// Counts a request.
+    fn note(
+        &self,
+        (target, method): (&str, &str),
+        refusal: Option<&Refusal>,
+        [sent, received]: [u64; 2],
+    ) {
+        self.shared.book().add(Traffic {
+            target: target.to_owned(),
+            method: method.to_owned(),
+            allow: refusal.is_none_or(Refusal::was_granted),
+            code: refusal.map_or(Code::Ok, |refusal| refusal.code),
+            reason: refusal.map(|refusal| refusal.reason.clone()),
+            count: 1,
+            sent,
+            received,
+        });
+    }
+
+    /// Says why not, and closes so that it is heard.
+    fn refuse(&mut self, refusal: &Refusal) {
+        let until = Instant::now() + FAREWELL;
+        self.client.send(&refusal.render());
+        let most = self.client.received + LAST_WORDS;
+        let mut told = false;
+        loop {
+            if self.client.push().is_err() {
+                return;
+            }
+            if self.client.is_flushed() && !told {
+                self.client.close_writing();
+                told = true;
+            }
+            // A connection that is closed with something unread in it takes the reply along.
+            self.client.inbox.clear();
+            let Ok(moved) = self.client.pull() else {
+                return;
+            };
+            if (told && self.client.ended) || self.client.received > most {
+                return;
+            }
+            let wanted = [self.client.interest(true)];
+            if !moved && self.shared.stop.wait(&wanted, Some(until)).is_err() {
+                return;
+            }
+        }
+    }
+}

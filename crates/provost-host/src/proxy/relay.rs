@@ -1,0 +1,262 @@
+//! Passes messages between a client and a server until one of them is through.
+
+use std::time::Instant;
+
+use provost_core::net::field::HeadError;
+use provost_core::net::framing::{Framing, FramingError};
+use provost_core::net::reply;
+
+use super::patience::{Broken, Patience, Stop};
+use super::peer::Peer;
+
+/// Why an exchange ended before its end.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// Nothing more can be said to the client: it left, or part of a reply went already.
+    Client,
+    /// The client did not send the body it announced.
+    Body(FramingError),
+    /// The server left, or sent nothing for too long, before its reply began.
+    Server(&'static str),
+    /// The reply is not one of HTTP.
+    Reply(HeadError),
+}
+
+/// What is left of the two connections after an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// Whether the client may ask again.
+    pub(super) client: bool,
+    /// Whether the server may be asked again.
+    pub(super) server: bool,
+}
+
+/// Two connections and the patience with them.
+pub(super) struct Relay<'a> {
+    pub(super) client: &'a mut Peer,
+    pub(super) server: &'a mut Peer,
+    pub(super) stop: &'a Stop,
+    pub(super) patience: &'a Patience,
+}
+
+impl Relay<'_> {
+    /// Passes everything both ways until both sides have ended.
+    pub(super) fn tunnel(&mut self) {
+        let mut shut = [false; 2];
+        loop {
+            let up = carry(self.client, self.server, &mut shut[0]);
+            let down = carry(self.server, self.client, &mut shut[1]);
+            let (Ok(up), Ok(down)) = (up, down) else {
+                return;
+            };
+            if shut == [true; 2] {
+                return;
+            }
+            let reading = [
+                self.server.is_flushed() && !shut[0],
+                self.client.is_flushed() && !shut[1],
+            ];
+            if !(up || down) && self.wait(reading).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Passes on the rest of a request, `body`, and the whole reply to it.
+    pub(super) fn exchange(
+        &mut self,
+        method: &str,
+        body: Framing,
+        persistent: bool,
+    ) -> Result<Rest, Cut> {
+        let mut question = Question::of(body);
+        let mut answer = Answer::Awaited;
+        loop {
+            let up = self.carry_request(&mut question)?;
+            let whole = matches!(question, Question::Over);
+            let down = self.carry_reply(method, &mut answer, persistent && whole)?;
+            if let Answer::Over { client, server } = answer
+                && self.client.is_flushed()
+            {
+                let server = server && whole && self.server.is_flushed();
+                return Ok(Rest { client, server });
+            }
+            if up || down {
+                continue;
+            }
+            let reading = [
+                matches!(question, Question::Body(_)) && self.server.is_flushed(),
+                self.client.is_flushed(),
+            ];
+            self.wait(reading)
+                .map_err(|broken| match (broken, &answer) {
+                    (Broken::Late, Answer::Awaited) => Cut::Server("did not answer in time"),
+                    _ => Cut::Client,
+                })?;
+        }
+    }
+
+    /// Passes on what there is of the request; says whether anything moved.
+    fn carry_request(&mut self, question: &mut Question) -> Result<bool, Cut> {
+        let mut moved = false;
+        if let Question::Body(body) = question
+            && self.server.is_flushed()
+        {
+            if self.client.inbox.is_empty() {
+                moved |= self.client.pull().map_err(|_| Cut::Client)?;
+            }
+            let taken = body.advance(&self.client.inbox).map_err(Cut::Body)?;
+            self.server.send(&self.client.inbox[..taken]);
+            self.client.inbox.drain(..taken);
+            if body.is_over() {
+                *question = Question::Over;
+            } else if self.client.ended {
+                return Err(Cut::Client);
+            }
+        }
+        if let Ok(pushed) = self.server.push() {
+            return Ok(moved | pushed);
+        }
+        // It may have answered before it left; what it said is still to be read.
+        self.server.give_up();
+        *question = Question::Abandoned;
+        Ok(true)
+    }
+
+    /// Passes on what there is of the reply; says whether anything moved.
+    fn carry_reply(
+        &mut self,
+        method: &str,
+        answer: &mut Answer,
+        persistent: bool,
+    ) -> Result<bool, Cut> {
+        let mut moved = false;
+        if self.client.is_flushed() && !matches!(answer, Answer::Over { .. }) {
+            let pulled = self.server.pull();
+            moved |= *pulled.as_ref().unwrap_or(&true);
+            answer.take(method, self.client, self.server, persistent)?;
+            if pulled.is_err() || self.server.ended {
+                answer.end(pulled.is_ok() && self.server.inbox.is_empty())?;
+            }
+        }
+        Ok(moved | self.client.push().map_err(|_| Cut::Client)?)
+    }
+
+    fn wait(&self, [client, server]: [bool; 2]) -> Result<(), Broken> {
+        let wanted = [self.client.interest(client), self.server.interest(server)];
+        let until = Instant::now() + self.patience.idle;
+        self.stop.wait(&wanted, Some(until))
+    }
+}
+
+/// Passes on what there is from one side to the other; says whether anything moved.
+fn carry(from: &mut Peer, to: &mut Peer, shut: &mut bool) -> std::io::Result<bool> {
+    let mut moved = false;
+    if to.is_flushed() && !*shut {
+        moved |= from.pull()?;
+        to.send(&std::mem::take(&mut from.inbox));
+        if from.ended && to.is_flushed() {
+            // Half a connection can be over while the other half goes on.
+            to.close_writing();
+            *shut = true;
+        }
+    }
+    Ok(moved | to.push()?)
+}
+
+/// How far a request is.
+enum Question {
+    /// Its body is under way.
+    Body(Framing),
+    /// It is through.
+    Over,
+    /// The server does not take the rest.
+    Abandoned,
+}
+
+impl Question {
+    fn of(body: Framing) -> Self {
+        if body.is_over() {
+            Self::Over
+        } else {
+            Self::Body(body)
+        }
+    }
+}
+
+/// How far a reply is, and who may be talked to again after it.
+enum Answer {
+    /// Its head has not come.
+    Awaited,
+    /// Its body is under way.
+    Body {
+        body: Framing,
+        client: bool,
+        server: bool,
+    },
+    /// It is through.
+    Over { client: bool, server: bool },
+}
+
+impl Answer {
+    /// Goes on with what came from `server`, for `client`, who may ask again if `persistent`.
+    fn take(
+        &mut self,
+        method: &str,
+        client: &mut Peer,
+        server: &mut Peer,
+        persistent: bool,
+    ) -> Result<(), Cut> {
+        while matches!(self, Self::Awaited) {
+            let parsed = reply::parse(&server.inbox, method).map_err(Cut::Reply)?;
+            let Some((reply, length)) = parsed else {
+                return Ok(());
+            };
+            server.inbox.drain(..length);
+            let again = persistent && !reply.body.is_open();
+            client.send(&reply.render(again));
+            if !reply.is_interim() {
+                *self = Self::Body {
+                    body: reply.body,
+                    client: again,
+                    server: reply.persistent,
+                };
+            }
+        }
+        let Self::Body {
+            body,
+            client: again,
+            server: keeps,
+        } = self
+        else {
+            return Ok(());
+        };
+        let taken = body.advance(&server.inbox).map_err(|_| Cut::Client)?;
+        client.send(&server.inbox[..taken]);
+        server.inbox.drain(..taken);
+        if body.is_over() {
+            *self = Self::Over {
+                client: *again,
+                // After bytes that nobody asked for it is not asked again.
+                server: *keeps && server.inbox.is_empty(),
+            };
+        }
+        Ok(())
+    }
+
+    /// The server has left; `clean` if it said so and everything it said is passed on.
+    fn end(&mut self, clean: bool) -> Result<(), Cut> {
+        match self {
+            Self::Awaited => Err(Cut::Server("broke off")),
+            Self::Body { body, .. } if body.is_open() && clean => {
+                *self = Self::Over {
+                    client: false,
+                    server: false,
+                };
+                Ok(())
+            }
+            Self::Body { .. } => Err(Cut::Client),
+            Self::Over { .. } => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The flags that let a box reach the network.
+
+use clap::Args;
+use provost_core::net::credential::{Credential, DUMMY};
+use provost_core::net::endpoint::Endpoint;
+use provost_host::boxes::Profile;
+use provost_host::machine;
+use provost_host::proxy::Outlet;
+
+use crate::answer::Failure;
+use crate::session;
+
+/// What of the network a box may reach.
+#[derive(Args)]
+pub(super) struct Net {
+    /// A place of the network that may be reached, such as api.example.com:443; everything else
+    /// is refused. Repeat for more.
+    #[arg(long, value_name = "HOST:PORT", help_heading = NETWORK)]
+    net: Vec<Endpoint>,
+
+    /// A secret that is added to requests outside the box, which gets a dummy: the place, the
+    /// field and the variable that holds it; see `provost explain network`. Grants the place, too.
+    #[arg(long, value_name = "URL FIELD: $NAME", help_heading = NETWORK)]
+    credential: Vec<Credential>,
+}
+
+const NETWORK: &str = "Network (`provost explain network`)";
+
+impl Net {
+    /// Every place that is granted, each once.
+    pub(super) fn places(&self) -> Vec<Endpoint> {
+        let with_secret = self.credential.iter().map(|one| &one.endpoint);
+        let mut places: Vec<Endpoint> = Vec::new();
+        for place in self.net.iter().chain(with_secret) {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
+        }
+        places
+    }
+
+    /// The secrets, by name.
+    pub(super) fn credentials(&self) -> &[Credential] {
+        &self.credential
+    }
+
+    /// What the proxy needs, with the secrets themselves.
+    pub(super) fn outlet(&self) -> Result<Outlet, Failure> {
+        machine::outlet(&self.credential).map_err(session::port)
+    }
+
+    /// Lets the box of `profile` reach what is granted.
+    pub(super) fn open(&self, profile: &mut Profile) {
+        let places = self.places();
+        if !places.is_empty() {
+            profile.grant(places);
+        }
+        for credential in &self.credential {
+            let variable = credential.variable.clone();
+            profile.env.insert(variable, DUMMY.to_owned());
+        }
+    }
+}
