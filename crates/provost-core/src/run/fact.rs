@@ -51,10 +51,7 @@ pub enum Fact {
     },
     /// The private directory is there.
     #[serde(rename = "WORKTREE_CREATED")]
-    Workspace {
-        /// Where.
-        path: String,
-    },
+    Workspace(Placed),
     /// A probe tried to get out of the box.
     #[serde(rename = "BOX_TESTED")]
     Tested(BoxTest),
@@ -128,6 +125,30 @@ pub struct Opened {
     pub owner: Owner,
     /// The version of Provost.
     pub version: String,
+}
+
+/// The private directory of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Where.
+    pub path: String,
+    /// How its files come to be there.
+    #[serde(default)]
+    pub kind: WorkspaceKind,
+    /// Why so, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// How the files of a workspace come to be there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceKind {
+    /// A checkout of its own.
+    #[default]
+    Copy,
+    /// A layer for what is written, on a checkout that is shared and never written.
+    Overlay,
 }
 
 /// What a probe found out about the box.

@@ -166,9 +166,9 @@ impl State {
                 self.fence = Some(fence);
                 return self.end(Step::Lease);
             }
-            Fact::Workspace { path } => {
-                self.workspace_was = Some(path.clone());
-                self.workspace = Some(path);
+            Fact::Workspace(placed) => {
+                self.workspace_was = Some(placed.path.clone());
+                self.workspace = Some(placed.path);
                 return self.end(Step::Workspace);
             }
             Fact::Tested(test) => {

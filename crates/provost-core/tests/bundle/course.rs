@@ -10,8 +10,8 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Published,
-    ResultFile, Side, Stream, TestRun,
+    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
+    Published, ResultFile, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tree;
@@ -106,9 +106,11 @@ fn opened(draft: &Draft) -> Fact {
 fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
     match step {
         Step::Lease => Fact::Leased { fence: 1 },
-        Step::Workspace => Fact::Workspace {
+        Step::Workspace => Fact::Workspace(Placed {
             path: "elsewhere".to_owned(),
-        },
+            kind: WorkspaceKind::Copy,
+            reason: String::new(),
+        }),
         Step::Selftest => Fact::Tested(BoxTest {
             tier: "namespaces".to_owned(),
             held: true,

@@ -22,6 +22,7 @@ mod filter;
 mod init;
 mod launcher;
 mod minimal;
+mod overlay;
 mod paths;
 mod payload;
 mod probe;

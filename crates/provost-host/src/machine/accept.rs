@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::change::Change;
-use provost_core::code::Code;
 use provost_core::contract::{Contract, Test};
 use provost_core::object::{Oid, sha256};
 use provost_core::path::RawPath;
@@ -20,9 +19,9 @@ use serde_json::json;
 
 use super::watched::Watched;
 use super::{Machine, host, profile, uncaptured};
-use crate::boxes::{Profile, Stdin};
+use crate::boxes::{Mount, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
-use crate::workspace::{self, PrivateGit};
+use crate::workspace::Workspace;
 
 impl Machine {
     /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
@@ -34,7 +33,11 @@ impl Machine {
     ) -> Result<TestRun, PortError> {
         let contract = contract(state)?;
         // Without the place of the workspace, which differs from run to run.
-        let shape = self.tree_profile(&contract, Path::new("/"));
+        let anywhere = Mount::Writable {
+            source: "/".into(),
+            target: profile::TREE.into(),
+        };
+        let shape = self.tree_profile(&contract, anywhere);
         let digest = shape
             .digest()
             .map_err(|error| PortError::of(error.code(), error))?;
@@ -46,12 +49,14 @@ impl Machine {
         }
         let directory = self.places.run.join("tests");
         self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(state, tree, &directory)?;
         let round = Round {
             machine: self,
             tree,
             logs,
-            profile: self.tree_profile(&contract, &self.fresh(state, tree, &directory)?),
-            directory: &directory,
+            profile: self.tree_profile(&contract, fresh.workspace.mount(profile::TREE.as_ref())),
+            workspace: &fresh.workspace,
         };
         let (commands, altered) = round.run(&contract.tests, watch)?;
         self.remove(&directory)?;
@@ -69,18 +74,6 @@ impl Machine {
         }
         Ok(run)
     }
-
-    /// A workspace of exactly `tree` in `directory`; where its files are.
-    fn fresh(&self, state: &State, tree: &Oid, directory: &Path) -> Result<PathBuf, PortError> {
-        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let private = PrivateGit {
-            commit: state.opened.base_commit.clone(),
-            objects: profile::OBJECTS.into(),
-        };
-        let made = workspace::create(&self.repo, tree, directory, Some(&private))
-            .map_err(|error| PortError::of(Code::HostFailed, error))?;
-        Ok(made.tree)
-    }
 }
 
 /// One tree under test.
@@ -89,8 +82,7 @@ struct Round<'a> {
     tree: &'a Oid,
     /// The directory of the bundle for what the commands print.
     logs: &'a str,
-    /// The workspace.
-    directory: &'a Path,
+    workspace: &'a Workspace,
     profile: Profile,
 }
 
@@ -125,7 +117,7 @@ impl Round<'_> {
         let run = Watched {
             launcher: &self.machine.launcher,
             profile: &self.profile,
-            directory: self.directory,
+            directory: &self.workspace.root,
             bundle: &self.machine.bundle,
             what: &test.name,
             stdout: self.log(number, "stdout"),
@@ -144,9 +136,9 @@ impl Round<'_> {
 
     /// Paths of the tree that are not what they were; new files beside them are build output.
     fn altered(&self) -> Result<impl Iterator<Item = RawPath>, PortError> {
-        let (repo, place) = (&self.machine.repo, self.directory.join("tree"));
+        let (repo, source) = (&self.machine.repo, self.workspace.source());
         let limits = Limits::default();
-        let after = capture::capture(repo, self.tree, &place, &limits, Mode::Compare)
+        let after = capture::capture(repo, self.tree, &source, &limits, Mode::Compare)
             .map_err(uncaptured)?;
         let was_there = |change: &Change| change.before.is_some();
         let changes = after.changes.into_iter().filter(was_there);

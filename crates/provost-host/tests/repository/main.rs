@@ -11,6 +11,7 @@ mod ignored;
 mod land;
 mod objects;
 mod origin;
+mod overlay;
 mod property;
 mod scratch;
 mod workspace;
