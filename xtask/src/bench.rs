@@ -6,6 +6,7 @@
 
 mod ground;
 mod table;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -104,6 +105,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     let captures = programs.example("capture_bench", &[&checkout, turns], &ground)?;
     let name = format!("capture of {files} files : git status");
     report.tell(&name, captures.of("capture"), captures.of("git-status"));
+    workspaces::measure(&programs, &ground, files, &mut report)?;
     Ok(report)
 }
 
@@ -154,6 +156,8 @@ impl Programs {
                 "box_bench",
                 "--example",
                 "capture_bench",
+                "--example",
+                "workspace_bench",
             ],
             &["-p", "provost-store", "--example", "append_bench"],
         ];

@@ -46,6 +46,7 @@ use provost_core::tree::{self, TreeError};
 use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use base::Base;
+pub(crate) use base::has_below;
 use masks::Masks;
 use read::Content;
 pub(crate) use twins::name_twins;

@@ -11,6 +11,7 @@
 //! - Removal never follows a link and never leaves the root it was given.
 
 mod checkout;
+mod delta;
 mod index;
 mod lower;
 mod manifest;
@@ -49,6 +50,9 @@ const COPY: &str = "tree";
 
 /// What was written on top of the checkout, in an overlay.
 const UPPER: &str = "upper";
+
+/// What differs from the shared checkout before anybody wrote, in an overlay.
+const DELTA: &str = "delta";
 
 /// The kernel's own place in an overlay.
 const WORK: &str = "work";
@@ -208,12 +212,34 @@ pub fn create_over(
     dir: &Path,
     private: &PrivateGit,
 ) -> Result<Workspace, WorkspaceError> {
+    make_private(dir)?;
     let path = lower.index();
     let index = std::fs::read(&path).map_err(system("read", &path))?;
     overlay(repo, vec![lower.files()], dir, private, &index)
 }
 
-/// Makes an empty layer on `lowers`.
+/// Makes the workspace `dir`, which must not exist, as an overlay that shows exactly `tree`, with
+/// `lower` below what differs from it.
+///
+/// It can be used as long as `lower` is held.
+pub fn create_between(
+    repo: &Repository,
+    lower: &Lower,
+    tree: &Oid,
+    dir: &Path,
+    private: &PrivateGit,
+) -> Result<Workspace, WorkspaceError> {
+    make_private(dir)?;
+    let delta = dir.join(DELTA);
+    make_private(&delta)?;
+    let files = repo.read_tree(tree)?;
+    let mut facts = lower.facts();
+    facts.extend(delta::write(repo, lower.tree(), (tree, &files), &delta)?);
+    let index = index::render(repo.format(), &files, &facts);
+    overlay(repo, vec![delta, lower.files()], dir, private, &index)
+}
+
+/// Makes an empty layer on `lowers` in the directory `dir`.
 fn overlay(
     repo: &Repository,
     lowers: Vec<PathBuf>,
@@ -222,9 +248,8 @@ fn overlay(
     index: &[u8],
 ) -> Result<Workspace, WorkspaceError> {
     let upper = dir.join(UPPER);
-    for directory in [dir, &upper, &dir.join(WORK)] {
-        make_private(directory)?;
-    }
+    make_private(&upper)?;
+    make_private(&dir.join(WORK))?;
     let git = make_git(repo, &upper, private, index)?;
     Ok(Workspace {
         root: dir.to_owned(),

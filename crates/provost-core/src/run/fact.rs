@@ -121,6 +121,9 @@ pub struct Opened {
     /// Command prefixes that the repository's policy at the base adds.
     #[serde(default)]
     pub commands: Vec<Vec<String>>,
+    /// How the repository's policy at the base wants workspaces made.
+    #[serde(default, skip_serializing_if = "WorkspaceChoice::is_auto")]
+    pub workspace: WorkspaceChoice,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.
@@ -149,6 +152,26 @@ pub enum WorkspaceKind {
     Copy,
     /// A layer for what is written, on a checkout that is shared and never written.
     Overlay,
+}
+
+/// How a repository wants its workspaces made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceChoice {
+    /// As it suits the size of the tree.
+    #[default]
+    Auto,
+    /// A checkout of its own.
+    Copy,
+    /// A layer on a shared checkout; without one there is no workspace.
+    Overlay,
+}
+
+impl WorkspaceChoice {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 /// What a probe found out about the box.

@@ -11,7 +11,7 @@ use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
-    Published, ResultFile, Side, Stream, TestRun, WorkspaceKind,
+    Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tree;
@@ -92,6 +92,7 @@ fn opened(draft: &Draft) -> Fact {
         agent_typed: true,
         protect: Extra::default(),
         commands: Vec::new(),
+        workspace: WorkspaceChoice::Auto,
         owner: Owner {
             host: word(),
             boot: word(),

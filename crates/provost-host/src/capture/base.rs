@@ -88,7 +88,7 @@ impl<'a> Base<'a> {
 }
 
 /// Whether `map` has something below the directory `path`.
-pub(super) fn has_below<V>(map: &BTreeMap<RawPath, V>, path: &RawPath) -> bool {
+pub(crate) fn has_below<V>(map: &BTreeMap<RawPath, V>, path: &RawPath) -> bool {
     let mut prefix = path.as_bytes().to_vec();
     prefix.push(b'/');
     map.range(RawPath::new(prefix.as_slice())..)

@@ -8,10 +8,10 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::State;
-use provost_core::run::fact::{Placed, WorkspaceKind};
+use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
 use provost_engine::ports::PortError;
 
-use super::{Machine, git, profile};
+use super::{Machine, git, layered, profile};
 use crate::boxes::Mount;
 use crate::capture::Source;
 use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
@@ -39,7 +39,7 @@ impl Machine {
     pub(super) fn place(&mut self, state: &State, directory: &Path) -> Result<Placed, PortError> {
         self.lower = None;
         let tree = &state.opened.base_tree;
-        let (kind, reason) = match self.ground(tree)? {
+        let (kind, reason) = match self.ground(tree, state.opened.workspace)? {
             Ground::Copy(reason) => {
                 let private = private(state);
                 workspace::create(&self.repo, tree, directory, Some(&private)).map_err(failed)?;
@@ -82,21 +82,32 @@ impl Machine {
         Ok(Workspace::open(directory, lowers).mount(profile::TREE.as_ref()))
     }
 
-    /// Makes a workspace of exactly `tree` in `directory`.
+    /// Makes a workspace of exactly `tree` in `directory`, from git objects alone.
     pub(super) fn fresh(
         &self,
         state: &State,
         tree: &Oid,
         directory: &Path,
     ) -> Result<Fresh, PortError> {
-        let private = private(state);
-        let (made, lower) = match self.ground(tree)? {
+        let (repo, private) = (&self.repo, private(state));
+        // A candidate is used once, so it stands on the checkout that its base has already.
+        let base = &state.opened.base_tree;
+        let ground = if tree == base || self.places.lowers.know(base) {
+            self.ground(base, state.opened.workspace)?
+        } else {
+            Ground::Copy(String::new())
+        };
+        let (made, lower) = match ground {
             Ground::Copy(_) => {
-                let made = workspace::create(&self.repo, tree, directory, Some(&private));
+                let made = workspace::create(repo, tree, directory, Some(&private));
                 (made, None)
             }
+            Ground::Lower(lower) if tree == base => {
+                let made = workspace::create_over(repo, &lower, directory, &private);
+                (made, Some(lower))
+            }
             Ground::Lower(lower) => {
-                let made = workspace::create_over(&self.repo, &lower, directory, &private);
+                let made = workspace::create_between(repo, &lower, tree, directory, &private);
                 (made, Some(lower))
             }
         };
@@ -107,14 +118,27 @@ impl Machine {
     }
 
     /// What a workspace of `tree` is best made of.
-    fn ground(&self, tree: &Oid) -> Result<Ground, PortError> {
+    fn ground(&self, tree: &Oid, choice: WorkspaceChoice) -> Result<Ground, PortError> {
         let lowers = &self.places.lowers;
-        if !lowers.know(tree) {
+        let asked = choice == WorkspaceChoice::Overlay;
+        if choice == WorkspaceChoice::Copy {
+            return Ok(Ground::Copy("the policy of the repository".to_owned()));
+        }
+        // What was worth a checkout once is worth using it.
+        if !asked && !lowers.know(tree) {
             let files = self.repo.read_tree(tree).map_err(git)?.len();
             if files < LEAST_FILES {
                 let reason = format!("{files} files, an overlay begins at {LEAST_FILES}");
                 return Ok(Ground::Copy(reason));
             }
+        }
+        if let Some(refusal) = layered::refusal(&self.launcher, &self.places.cache) {
+            let reason = format!("no overlay: {refusal}");
+            return if asked {
+                Err(PortError::new(Code::BoxUnavailable, reason))
+            } else {
+                Ok(Ground::Copy(reason))
+            };
         }
         let lower = lowers.hold(&self.repo, tree).map_err(failed)?;
         Ok(Ground::Lower(lower))

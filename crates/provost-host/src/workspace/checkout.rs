@@ -123,14 +123,17 @@ impl Clock {
     }
 }
 
-fn make_directory(root: &Beneath, path: &[u8]) -> std::io::Result<()> {
+/// Makes a directory as every checkout has them.
+pub(super) fn make_directory(root: &Beneath, path: &[u8]) -> rustix::io::Result<()> {
     let (parent, name) = parent_of(root, path)?;
-    rustix::fs::mkdirat(&parent, name, Permissions::from_raw_mode(0o755))?;
-    Ok(())
+    rustix::fs::mkdirat(&parent, name, Permissions::from_raw_mode(0o755))
 }
 
 /// Opens the directory that `path` lies in and gives the name in it.
-fn parent_of<'a>(root: &Beneath, path: &'a [u8]) -> std::io::Result<(OwnedFd, &'a [u8])> {
+pub(super) fn parent_of<'a>(
+    root: &Beneath,
+    path: &'a [u8],
+) -> rustix::io::Result<(OwnedFd, &'a [u8])> {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => Ok((root.directory(&path[..at])?, &path[at + 1..])),
         None => Ok((root.directory(b"")?, path)),

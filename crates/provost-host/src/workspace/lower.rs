@@ -321,7 +321,8 @@ fn sync(directory: &Path) -> Result<(), WorkspaceError> {
 fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(None),
+        // Nothing, or something that is none of ours and will be set aside.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(None),
         file => file?,
     };
     match rustix::fs::flock(&file, operation) {

@@ -9,6 +9,7 @@ mod capture;
 mod hostile;
 mod ignored;
 mod land;
+mod lower;
 mod objects;
 mod origin;
 mod overlay;

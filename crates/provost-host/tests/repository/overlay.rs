@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_host::boxes::{Command, Control, How, Launcher, Mount, Profile, Stdin};
 use provost_host::capture::{Captured, Limits, Mode, Source, capture};
 use provost_host::git::Repository;
@@ -13,7 +14,6 @@ use provost_host::workspace::{self, Lower, Lowers, PrivateGit, Workspace};
 use crate::scratch::{Scratch, changed, chmod, found};
 
 const WORKSPACE: &str = "/workspace";
-const COPY: &str = "/copy";
 
 /// A repository, and the checkout of its `HEAD` that overlays stand on.
 pub(crate) struct Layers {
@@ -54,25 +54,38 @@ impl Layers {
         capture(&self.repo, &self.tree, source, &limits, Mode::Record).unwrap()
     }
 
-    /// Runs a script in `made`, and leaves a copy of the merged directory in the new directory
-    /// `copy`; what the script printed.
-    pub(crate) fn run(&self, made: &Workspace, copy: &Path, script: &str) -> String {
-        std::fs::create_dir(copy).unwrap();
+    /// Runs a script in `made`; what it printed.
+    pub(crate) fn run(&self, made: &Workspace, script: &str) -> String {
+        self.run_with(made, None, script)
+    }
+
+    /// Copies the merged directory.
+    ///
+    /// By a mount of its own: names of one file that was linked on an overlay show as two until then.
+    pub(crate) fn merged(&self, made: &Workspace) -> Source {
+        let copy = made.root.join("copy");
+        std::fs::create_dir(&copy).unwrap();
+        self.run_with(made, Some(&copy), "cp -a /workspace/. /copy/");
+        Source::Directory(copy)
+    }
+
+    fn run_with(&self, made: &Workspace, copy: Option<&Path>, script: &str) -> String {
         let mut profile = Profile::minimal();
         profile.add(made.mount(WORKSPACE.as_ref()));
-        profile.add(Mount::Writable {
-            source: copy.to_owned(),
-            target: COPY.into(),
-        });
         profile.add(Mount::ReadOnly {
             source: self.repo.objects().to_owned(),
             target: "/objects".into(),
         });
+        if let Some(copy) = copy {
+            profile.add(Mount::Writable {
+                source: copy.to_owned(),
+                target: "/copy".into(),
+            });
+        }
         profile.workdir = WORKSPACE.into();
         profile.limits.wall_seconds = 60;
-        let script = format!("{script}\ncp -a {WORKSPACE}/. {COPY}/ || exit 9\nexit 0\n");
         let command = Command {
-            argv: ["/bin/sh", "-c", &script].map(str::to_owned).to_vec(),
+            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             stdin: Stdin::Null,
             stdout: made.root.join("stdout"),
             stderr: made.root.join("stderr"),
@@ -276,12 +289,13 @@ fn the_upper_layer_tells_what_the_merged_directory_tells() {
     let outcome = runner.run(&steps, |steps| {
         number.set(number.get() + 1);
         let made = layers.workspace(&format!("w{}", number.get()));
-        let copy = made.root.join("copy");
         let lines: Vec<String> = steps.iter().map(Step::render).collect();
-        let script = format!("exec 2>/dev/null\n{}", lines.join("\n"));
-        layers.run(&made, &copy, &script);
+        layers.run(
+            &made,
+            &format!("exec 2>/dev/null\n{}\ntrue", lines.join("\n")),
+        );
         let upper = layers.take(&made.source());
-        let merged = layers.take(&Source::Directory(copy));
+        let merged = layers.take(&layers.merged(&made));
         prop_assert_eq!(facts(upper), facts(merged));
         workspace::remove(&layers.scratch.cache(), &made.root).unwrap();
         Ok(())
@@ -314,7 +328,6 @@ fn an_untouched_overlay_gives_the_base() {
     assert_eq!((changed(&captured).len(), found(&captured).len()), (0, 0));
     let status = layers.run(
         &made,
-        &made.root.join("copy"),
         "touch a/x; cat a/y > /tmp/y; cat /tmp/y > a/y; git status --porcelain",
     );
     assert_eq!(status, "");
@@ -329,8 +342,136 @@ fn git_works_on_an_overlay() {
     let made = layers.workspace("w");
     let script = "echo more >> a/x; git mv top moved; git rm -q dir/three; git add a; \
                   git commit -q -m work; git log --format=%s; git status --porcelain";
-    let said = layers.run(&made, &made.root.join("copy"), script);
+    let said = layers.run(&made, script);
     assert_eq!(said, "work\nx\n");
     let captured = layers.take(&made.source());
     assert_eq!(changed(&captured), ["a/x", "dir/three", "moved", "top"]);
+}
+
+#[test]
+fn an_agent_cannot_forge_the_marks_of_the_kernel() {
+    let layers = Layers::of(base());
+    let made = layers.workspace("w");
+    let script = "import os\n\
+        def mark(path, name, value):\n\
+        \x20   try: os.setxattr(path, name, value)\n\
+        \x20   except OSError: pass\n\
+        for name in ('opaque', 'whiteout', 'redirect', 'overlay.opaque', 'overlay.whiteout'):\n\
+        \x20   mark('a', 'user.overlay.' + name, b'y')\n\
+        \x20   mark('a/b', 'trusted.overlay.' + name, b'y')\n\
+        \x20   mark('a/empty', 'user.overlay.' + name, b'y')\n\
+        try: os.mknod('top2', 0o20000, 0)\n\
+        except OSError: pass\n";
+    std::fs::write(made.tree.join(".git/forge.py"), script).unwrap();
+    let python = "command -v python3 > /dev/null || { echo none; exit 0; }; python3 .git/forge.py";
+    if layers.run(&made, python) == "none\n" {
+        assert!(
+            std::env::var_os("PROVOST_TEST_REQUIRE").is_none(),
+            "no python3"
+        );
+        eprintln!("SKIPPED: there is no python3 to set attributes with");
+        return;
+    }
+    let captured = layers.take(&made.source());
+    assert_eq!(changed(&captured), [""; 0]);
+    assert_eq!(found(&captured), [].into());
+}
+
+#[test]
+fn what_cannot_be_read_is_a_finding_and_can_be_removed() {
+    let layers = Layers::of(base());
+    let made = layers.workspace("w");
+    layers.run(&made, "rm a/x; chmod 000 dir; chmod 000 a/y; chmod 100 a/b");
+    let captured = layers.take(&made.source());
+    let root = rustix::process::geteuid().is_root();
+    let want: &[&str] = if root { &[] } else { &["a/b", "a/y", "dir"] };
+    let paths: Vec<String> = found(&captured).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, want);
+    let gone: &[&str] = if root {
+        &["a/x"]
+    } else {
+        &[
+            "a/b/c/deep",
+            "a/b/c/deeper",
+            "a/b/z",
+            "a/x",
+            "a/y",
+            "dir/sub/one",
+            "dir/sub/two",
+            "dir/three",
+        ]
+    };
+    assert_eq!(changed(&captured), gone);
+    // The kernel leaves a directory there that nobody may enter.
+    assert!(made.root.join("work/work").exists());
+    workspace::remove(&layers.scratch.cache(), &made.root).unwrap();
+    assert!(!made.root.exists());
+}
+
+#[test]
+fn work_on_an_overlay_is_salvaged() {
+    let layers = Layers::of(base());
+    let made = layers.workspace("w");
+    layers.run(
+        &made,
+        "echo precious > a/new; rm top; mkfifo a/pipe; echo x > x.o",
+    );
+    let left = workspace::left_in(&made.root).unwrap();
+    assert_eq!(left, made.source());
+    let saved = workspace::salvage(&layers.repo, &layers.tree, &left).unwrap();
+    let files = layers.repo.read_tree(&saved.tree).unwrap();
+    let has = |path: &str| files.contains_key(&RawPath::new(path));
+    assert!(has("a/new") && has("dir/three") && has("sub"));
+    assert!(!has("top") && !has("x.o") && !has("a/pipe"));
+    assert_eq!(saved.findings.len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_layer_of_differences_shows_exactly_the_other_tree(
+        steps in proptest::collection::vec(step(), 1..14),
+    ) {
+        let layers = Layers::of(base());
+        let first = layers.workspace("w");
+        let lines: Vec<String> = steps.iter().map(Step::render).collect();
+        layers.run(&first, &format!("exec 2>/dev/null\n{}\ntrue", lines.join("\n")));
+        let tree = layers.take(&first.source()).tree;
+        let repo = &layers.repo;
+        let private = PrivateGit {
+            commit: layers.commit.clone(),
+            objects: "/objects".into(),
+        };
+        let place = layers.scratch.cache().join("between");
+        let made = workspace::create_between(repo, &layers.lower, &tree, &place, &private).unwrap();
+        let status = layers.run(&made, "git diff-files --name-only; git ls-files --others");
+        prop_assert_eq!(status, "");
+        let limits = Limits::default();
+        for source in [made.source(), layers.merged(&made)] {
+            let captured = capture(repo, &tree, &source, &limits, Mode::Compare).unwrap();
+            prop_assert_eq!(captured.tree, tree.clone());
+            prop_assert!(captured.changes.is_empty() && captured.findings.is_empty());
+        }
+        let plain = workspace::create(repo, &tree, &layers.scratch.cache().join("plain"), None);
+        let plain = directories(&plain.unwrap().tree);
+        prop_assert_eq!(directories(&place.join("copy")), plain);
+    }
+}
+
+/// All directories below `root` but the private git directory, sorted.
+fn directories(root: &Path) -> Vec<PathBuf> {
+    let mut open = vec![root.to_owned()];
+    let mut found = Vec::new();
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() && entry.file_name() != ".git" {
+                found.push(entry.path().strip_prefix(root).unwrap().to_owned());
+                open.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
 }

@@ -162,6 +162,7 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         agent_typed: run.agent_cmd.is_some(),
         protect: config.protect,
         commands: config.commands,
+        workspace: config.workspace,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
