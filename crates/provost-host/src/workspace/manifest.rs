@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use provost_core::object::{Oid, sha256};
@@ -52,10 +53,10 @@ pub(super) struct Manifest {
     /// What all files hold together.
     pub(super) bytes: u64,
     /// What each directory holds, by name; the top one holds itself as well, by the name `.`.
-    directories: BTreeMap<RawPath, Names>,
+    directories: Vec<(RawPath, Names)>,
 }
 
-type Names = BTreeMap<Vec<u8>, Facts>;
+type Names = Vec<(Vec<u8>, Facts)>;
 
 impl Manifest {
     /// Asks the kernel about `paths`, which are all files of the checkout `root`, and about all
@@ -71,15 +72,18 @@ impl Manifest {
             enter(&mut names, path.as_bytes());
         }
         let root = Beneath::new(root)?;
-        let look = |(directory, names): (RawPath, Vec<Vec<u8>>)| {
-            let names = look(&root, &directory, names.into_iter())?;
-            Ok((directory, names))
+        let ask = |(directory, names): (RawPath, Vec<Vec<u8>>)| {
+            let fd = root.directory(directory.as_bytes())?;
+            let ask = |name: Vec<u8>| look(&fd, &name).map(|facts| (name, facts));
+            let names = names.into_iter().map(ask);
+            Ok((directory, names.collect::<rustix::io::Result<_>>()?))
         };
-        let directories: BTreeMap<RawPath, Names> = names
+        let directories: Vec<(RawPath, Names)> = names
             .into_par_iter()
-            .map(look)
+            .map(ask)
             .collect::<rustix::io::Result<_>>()?;
-        let sizes = directories.values().flatten().map(|(_, facts)| facts.size);
+        let names = directories.iter().flat_map(|(_, names)| names);
+        let sizes = names.map(|(_, facts)| facts.size);
         Ok(Self {
             tree: tree.clone(),
             bytes: sizes.fold(0, u64::saturating_add),
@@ -92,16 +96,17 @@ impl Manifest {
         let Ok(root) = Beneath::new(root) else {
             return false;
         };
-        self.directories.par_iter().all(|(directory, was)| {
-            let names = was.keys().cloned();
-            look(&root, directory, names).is_ok_and(|is| is == *was)
+        self.directories.par_iter().all(|(directory, names)| {
+            let fd = root.directory(directory.as_bytes());
+            let is = |fd: &OwnedFd, name, facts| look(fd, name).is_ok_and(|now| now == facts);
+            fd.is_ok_and(|fd| names.iter().all(|(name, facts)| is(&fd, name, *facts)))
         })
     }
 
     /// What is remembered of the files, by path.
     pub(super) fn facts(&self) -> BTreeMap<RawPath, Facts> {
         let all = self.directories.iter().flat_map(|(directory, names)| {
-            let path = |(name, facts): (&Vec<u8>, &Facts)| (directory.join(name), *facts);
+            let path = |(name, facts): &(Vec<u8>, Facts)| (directory.join(name), *facts);
             names.iter().map(path)
         });
         all.collect()
@@ -148,16 +153,16 @@ impl Manifest {
         let mut rest = body;
         let (tree, bytes) = line(&mut rest)?.split_once(' ')?;
         let (tree, bytes) = (tree.try_into().ok()?, bytes.parse().ok()?);
-        let mut directories = BTreeMap::new();
+        let mut directories = Vec::new();
         while !rest.is_empty() {
             let directory = RawPath::new(name(&mut rest)?);
             let count: usize = line(&mut rest)?.parse().ok()?;
             let mut names = Names::new();
             for _ in 0..count {
                 let name = name(&mut rest)?.to_vec();
-                names.insert(name, facts(line(&mut rest)?)?);
+                names.push((name, facts(line(&mut rest)?)?));
             }
-            directories.insert(directory, names);
+            directories.push((directory, names));
         }
         Some(Self {
             tree,
@@ -186,19 +191,10 @@ fn enter(names: &mut BTreeMap<RawPath, Vec<Vec<u8>>>, path: &[u8]) {
     }
 }
 
-/// Asks the kernel about some names in a directory.
-fn look(
-    root: &Beneath,
-    directory: &RawPath,
-    names: impl Iterator<Item = Vec<u8>>,
-) -> rustix::io::Result<Names> {
-    let fd = root.directory(directory.as_bytes())?;
-    names
-        .map(|name| {
-            let stat = rustix::fs::statat(&fd, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok((name, Facts::from(&stat)))
-        })
-        .collect()
+/// Asks the kernel about a name in a directory.
+fn look(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Facts> {
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Facts::from(&stat))
 }
 
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -8,6 +8,7 @@
 mod capture;
 mod hostile;
 mod ignored;
+mod kinds;
 mod land;
 mod lower;
 mod objects;

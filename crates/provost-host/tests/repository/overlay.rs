@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_host::boxes::{Command, Control, How, Launcher, Mount, Profile, Stdin};
@@ -277,38 +278,74 @@ fn facts(captured: Captured) -> impl PartialEq + std::fmt::Debug {
     (tree, changes, findings, ignored)
 }
 
-#[test]
-fn the_upper_layer_tells_what_the_merged_directory_tells() {
+/// Lets an agent do anything in an overlay, `cases` times, and asks `promise` about it; `promise` may
+/// use the directory whose name it is given.
+fn whatever_is_done(
+    cases: u32,
+    promise: impl Fn(&Layers, &Workspace, &str) -> Result<(), TestCaseError>,
+) {
     let layers = Layers::of(base());
-    let number = std::cell::Cell::new(0);
-    let steps = proptest::collection::vec(step(), 1..14);
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+    let cache = layers.scratch.cache();
+    let mut runner = TestRunner::new(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(256)
+        ..ProptestConfig::with_cases(cases)
     });
-    let outcome = runner.run(&steps, |steps| {
-        number.set(number.get() + 1);
-        let made = layers.workspace(&format!("w{}", number.get()));
+    let outcome = runner.run(&proptest::collection::vec(step(), 1..14), |steps| {
+        for name in ["w", "v"] {
+            workspace::remove(&cache, &cache.join(name)).unwrap();
+        }
+        let made = layers.workspace("w");
         let lines: Vec<String> = steps.iter().map(Step::render).collect();
         layers.run(
             &made,
             &format!("exec 2>/dev/null\n{}\ntrue", lines.join("\n")),
         );
-        let upper = layers.take(&made.source());
-        let merged = layers.take(&layers.merged(&made));
-        prop_assert_eq!(facts(upper), facts(merged));
-        workspace::remove(&layers.scratch.cache(), &made.root).unwrap();
-        Ok(())
+        promise(&layers, &made, "v")
     });
     if let Err(error) = outcome {
         panic!("{error}");
     }
-    // Whatever was done above, nobody wrote to the checkout.
-    let again = Lowers::new(&layers.scratch.cache())
+    // Whatever was done, nobody wrote to the checkout.
+    let again = Lowers::new(&cache)
         .hold(&layers.repo, &layers.tree)
         .unwrap();
     assert_eq!(again.files(), layers.lower.files());
     assert!(aside(&layers.scratch).is_empty());
+}
+
+#[test]
+fn the_upper_layer_tells_what_the_merged_directory_tells() {
+    whatever_is_done(256, |layers, made, _| {
+        let upper = layers.take(&made.source());
+        let merged = layers.take(&layers.merged(made));
+        prop_assert_eq!(facts(upper), facts(merged));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_layer_of_differences_shows_exactly_the_other_tree() {
+    whatever_is_done(64, |layers, first, name| {
+        let (repo, cache) = (&layers.repo, layers.scratch.cache());
+        let tree = layers.take(&first.source()).tree;
+        let private = PrivateGit {
+            commit: layers.commit.clone(),
+            objects: "/objects".into(),
+        };
+        let place = cache.join(name);
+        let made = workspace::create_between(repo, &layers.lower, &tree, &place, &private).unwrap();
+        let status = layers.run(&made, "git diff-files --name-only; git ls-files --others");
+        prop_assert_eq!(status, "");
+        let limits = Limits::default();
+        for source in [made.source(), layers.merged(&made)] {
+            let captured = capture(repo, &tree, &source, &limits, Mode::Compare).unwrap();
+            prop_assert_eq!(captured.tree, tree.clone());
+            prop_assert!(captured.changes.is_empty() && captured.findings.is_empty());
+        }
+        let plain = workspace::create(repo, &tree, &place.join("plain"), None).unwrap();
+        prop_assert_eq!(directories(&place.join("copy")), directories(&plain.tree));
+        Ok(())
+    });
 }
 
 /// Checkouts that were set aside.
@@ -424,39 +461,6 @@ fn work_on_an_overlay_is_salvaged() {
     assert!(has("a/new") && has("dir/three") && has("sub"));
     assert!(!has("top") && !has("x.o") && !has("a/pipe"));
     assert_eq!(saved.findings.len(), 1);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
-    #[test]
-    fn a_layer_of_differences_shows_exactly_the_other_tree(
-        steps in proptest::collection::vec(step(), 1..14),
-    ) {
-        let layers = Layers::of(base());
-        let first = layers.workspace("w");
-        let lines: Vec<String> = steps.iter().map(Step::render).collect();
-        layers.run(&first, &format!("exec 2>/dev/null\n{}\ntrue", lines.join("\n")));
-        let tree = layers.take(&first.source()).tree;
-        let repo = &layers.repo;
-        let private = PrivateGit {
-            commit: layers.commit.clone(),
-            objects: "/objects".into(),
-        };
-        let place = layers.scratch.cache().join("between");
-        let made = workspace::create_between(repo, &layers.lower, &tree, &place, &private).unwrap();
-        let status = layers.run(&made, "git diff-files --name-only; git ls-files --others");
-        prop_assert_eq!(status, "");
-        let limits = Limits::default();
-        for source in [made.source(), layers.merged(&made)] {
-            let captured = capture(repo, &tree, &source, &limits, Mode::Compare).unwrap();
-            prop_assert_eq!(captured.tree, tree.clone());
-            prop_assert!(captured.changes.is_empty() && captured.findings.is_empty());
-        }
-        let plain = workspace::create(repo, &tree, &layers.scratch.cache().join("plain"), None);
-        let plain = directories(&plain.unwrap().tree);
-        prop_assert_eq!(directories(&place.join("copy")), plain);
-    }
 }
 
 /// All directories below `root` but the private git directory, sorted.

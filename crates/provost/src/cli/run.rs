@@ -9,11 +9,12 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::{self, document::Document};
 use provost_core::gate::command;
-use provost_core::run::fact::{Names, Opened};
+use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_engine::ports::PortError;
 use provost_engine::target;
 use provost_host::git::GitError;
 use provost_host::{clock, ids};
+use serde_json::Value;
 
 use super::duration::seconds;
 use crate::answer::{Failure, Outcome};
@@ -162,10 +163,19 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         agent_typed: run.agent_cmd.is_some(),
         protect: config.protect,
         commands: config.commands,
-        workspace: config.workspace,
+        workspace: workspace(&config)?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+/// How workspaces are made: as the environment wants it, or else the policy.
+fn workspace(config: &Config) -> Result<WorkspaceChoice, Failure> {
+    let Ok(text) = std::env::var("PROVOST_WORKSPACE") else {
+        return Ok(config.workspace);
+    };
+    serde_json::from_value(Value::String(text))
+        .map_err(|error| Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}")))
 }
 
 /// The branch that the result is meant for.

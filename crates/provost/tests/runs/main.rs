@@ -9,4 +9,6 @@ mod hostile;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod overlay;
+#[cfg(test)]
 mod scene;
