@@ -33,7 +33,7 @@ fn main() -> Outcome<()> {
         None => 3,
     };
     let ground = Ground::new(checkout, scratch)?;
-    let mut times: [Vec<Duration>; 5] = Default::default();
+    let mut times: [Vec<Duration>; 6] = Default::default();
     for turn in 0..turns {
         let spent = ground.turn(turn)?;
         for (times, spent) in times.iter_mut().zip(spent) {
@@ -43,6 +43,7 @@ fn main() -> Outcome<()> {
     let names = [
         "workspace",
         "workspace-box",
+        "copy",
         "worktree-add",
         "capture",
         "git-status",
@@ -93,7 +94,7 @@ impl Ground {
     }
 
     /// What each measure took.
-    fn turn(&self, turn: u32) -> Outcome<[Duration; 5]> {
+    fn turn(&self, turn: u32) -> Outcome<[Duration; 6]> {
         let begin = Instant::now();
         let lower = self.lowers.hold(&self.repository, &self.base)?;
         let place = self.scratch.join(format!("cache/w{turn}"));
@@ -114,6 +115,12 @@ impl Ground {
         }
         workspace::remove(&self.scratch, &made.root)?;
 
+        let begin = Instant::now();
+        let place = self.scratch.join(format!("cache/c{turn}"));
+        let copy = workspace::create(&self.repository, &self.base, &place, Some(&self.private))?;
+        let copied = begin.elapsed();
+        workspace::remove(&self.scratch, &copy.root)?;
+
         let status = ["--no-optional-locks", "status", "--porcelain", "-uall"];
         let looked = self.git(&status)?;
         let place = self
@@ -123,7 +130,7 @@ impl Ground {
             .to_string();
         let added = self.git(&["worktree", "add", "--quiet", "--detach", &place])?;
         self.git(&["worktree", "remove", "--force", &place])?;
-        Ok([workspace, in_box, added, captured, looked])
+        Ok([workspace, in_box, copied, added, captured, looked])
     }
 
     /// How long a call of git takes.

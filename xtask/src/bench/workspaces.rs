@@ -28,6 +28,7 @@ pub(super) fn measure(
         found.of("workspace-box"),
         added,
     );
+    report.tell("the same as a copy : worktree", found.of("copy"), added);
     let (capture, status) = (found.of("capture"), found.of("git-status"));
     report.judge("capture of 20 edits : git status", capture, status, CAPTURE);
     Ok(())

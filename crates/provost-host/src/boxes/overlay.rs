@@ -33,6 +33,8 @@ pub(super) fn merge(
     let mounted = || {
         rustix::process::chdir("/")?;
         rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
+        // An index would tie the upper layer to the very files below it, which may be made anew.
+        rustix::mount::fsconfig_set_string(&context, "index", "off")?;
         rustix::mount::fsconfig_create(&context)?;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };

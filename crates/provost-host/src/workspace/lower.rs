@@ -8,22 +8,24 @@
 //! - Whoever uses one holds a shared lock that dies with the process; only what nobody holds is
 //!   removed.
 
+mod collect;
+mod lock;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
-use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW,
-};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW};
 
 use super::manifest::{Facts, Manifest};
 use super::{WorkspaceError, checkout, index, make_all_private, make_private, remove, system};
 use crate::git::Repository;
+pub use collect::Collected;
+use lock::{is_still, lock};
 
 /// How long somebody else may take to make the checkout we want too.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -36,9 +38,6 @@ const ROUNDS: usize = 3;
 
 /// How much all checkouts of a repository may hold, in bytes.
 const ROOM: u64 = 20 << 30;
-
-/// How the name of a checkout that is out of use begins.
-const ASIDE: &str = "gone.";
 
 /// The checkouts of one repository.
 #[derive(Debug, Clone)]
@@ -74,16 +73,6 @@ impl Lower {
     pub(super) fn facts(&self) -> BTreeMap<RawPath, Facts> {
         self.manifest.facts()
     }
-}
-
-/// What a collection removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Collected {
-    /// How many checkouts.
-    pub checkouts: u64,
-    /// What they held, in bytes.
-    pub bytes: u64,
 }
 
 impl Lowers {
@@ -123,77 +112,6 @@ impl Lowers {
         }
         let path = self.place(tree);
         Err(WorkspaceError::Unsteady { path })
-    }
-
-    /// Removes what nobody holds, the least recently used first, until the rest fits into `room`
-    /// bytes; also what was set aside or never finished.
-    pub fn collect(&self, room: u64) -> Result<Collected, WorkspaceError> {
-        let mut found: Vec<(SystemTime, Oid, u64)> = Vec::new();
-        let mut others = Vec::new();
-        let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Collected::default());
-            }
-            entries => entries.map_err(system("list", &self.root))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(system("list", &self.root))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            match Oid::try_from(name.as_str()) {
-                Ok(tree) => {
-                    let used = fs::metadata(entry.path().join("lock")).and_then(|it| it.modified());
-                    let manifest = Manifest::read(&entry.path().join("manifest"));
-                    let bytes = manifest.map_or(0, |manifest| manifest.bytes);
-                    found.push((used.unwrap_or(SystemTime::UNIX_EPOCH), tree, bytes));
-                }
-                Err(_) => others.push(name),
-            }
-        }
-        found.sort();
-        let mut held = found.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
-        let mut collected = Collected::default();
-        for (_, tree, bytes) in found {
-            if held <= room {
-                break;
-            }
-            let Some(_lock) = unused(&self.place(&tree)) else {
-                continue;
-            };
-            if let Some(aside) = self.set_aside(&tree)? {
-                remove(&self.root, &aside)?;
-            }
-            held = held.saturating_sub(bytes);
-            collected.checkouts += 1;
-            collected.bytes = collected.bytes.saturating_add(bytes);
-        }
-        self.sweep(&others)?;
-        Ok(collected)
-    }
-
-    /// Removes what was never finished, and what was set aside and is not used any more.
-    fn sweep(&self, names: &[String]) -> Result<(), WorkspaceError> {
-        for name in names {
-            let path = self.root.join(name);
-            if let Some(tree) = name.strip_suffix(".new") {
-                let maker = self.root.join(format!("{tree}.lock"));
-                let lock = lock(&maker, FlockOperation::NonBlockingLockExclusive);
-                if matches!(lock, Ok(Some(_))) {
-                    remove(&self.root, &path)?;
-                }
-            } else if name.starts_with(ASIDE) {
-                self.remove_unused(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes what was set aside, unless somebody still uses it; then a later collection does.
-    fn remove_unused(&self, aside: &Path) -> Result<(), WorkspaceError> {
-        let without_lock = !aside.join("lock").exists();
-        if without_lock || unused(aside).is_some() {
-            remove(&self.root, aside)?;
-        }
-        Ok(())
     }
 
     fn place(&self, tree: &Oid) -> PathBuf {
@@ -254,22 +172,6 @@ impl Lowers {
         }
     }
 
-    /// Takes the checkout of `tree` out of use; where it is now, if there was one.
-    fn set_aside(&self, tree: &Oid) -> Result<Option<PathBuf>, WorkspaceError> {
-        let place = self.place(tree);
-        for number in 0_u32.. {
-            let name = format!("{ASIDE}{tree}.{}.{number}", std::process::id());
-            let aside = self.root.join(name);
-            match rustix::fs::renameat_with(CWD, &place, CWD, &aside, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(Some(aside)),
-                Err(Errno::NOENT) => return Ok(None),
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(system("rename", &place)(error)),
-            }
-        }
-        Ok(None)
-    }
-
     /// Makes the checkout of `tree`; what was begun is removed when that fails.
     fn make(&self, repo: &Repository, tree: &Oid) -> Result<(), WorkspaceError> {
         let begun = self.root.join(format!("{tree}.new"));
@@ -315,39 +217,4 @@ fn sync(directory: &Path) -> Result<(), WorkspaceError> {
     File::open(directory)
         .and_then(|file| file.sync_all())
         .map_err(system("sync", directory))
-}
-
-/// Locks the file `path`; nothing if it is not there or somebody else has it.
-fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        // Nothing, or something that is none of ours and will be set aside.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(None),
-        file => file?,
-    };
-    match rustix::fs::flock(&file, operation) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The lock on a checkout that nobody uses.
-fn unused(place: &Path) -> Option<OwnedFd> {
-    lock(
-        &place.join("lock"),
-        FlockOperation::NonBlockingLockExclusive,
-    )
-    .ok()?
-}
-
-/// Whether `path` still names the file that was locked.
-fn is_still(lock: &OwnedFd, path: &Path) -> bool {
-    let (Ok(one), Ok(other)) = (
-        rustix::fs::fstat(lock),
-        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW),
-    ) else {
-        return false;
-    };
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }

@@ -206,3 +206,42 @@ fn what_cannot_be_made_leaves_nothing() {
         "{refused:?}"
     );
 }
+
+/// Names the repository for the second half of the next test, which runs where the disk is full.
+const FULL: &str = "PROVOST_TEST_FULL_DISK";
+
+#[test]
+fn a_full_disk_is_said_and_leaves_nothing() {
+    if let Some(outer) = std::env::var_os(FULL) {
+        return on_a_full_disk(Path::new(&outer));
+    }
+    let ground = ground();
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" && exec \"$2\" --exact \"$3\"";
+    let status = std::process::Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .arg(ground.scratch.cache())
+        .arg(std::env::current_exe().unwrap())
+        .arg("lower::a_full_disk_is_said_and_leaves_nothing")
+        .env(FULL, ground.scratch.outer())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn on_a_full_disk(outer: &Path) {
+    let repo = Repository::discover_with(&outer.join("repo"), outer).unwrap();
+    let tree = repo.commit_tree(&repo.resolve("HEAD").unwrap()).unwrap();
+    let cache = outer.join("cache");
+    for _ in 0..2 {
+        let refused = Lowers::new(&cache).hold(&repo, &tree);
+        let is_full = |error: &WorkspaceError| match error {
+            WorkspaceError::System { source, .. } => {
+                source.kind() == std::io::ErrorKind::StorageFull
+            }
+            _ => false,
+        };
+        assert!(refused.is_err_and(|error| is_full(&error)));
+        let left = fs::read_dir(cache.join("lower")).unwrap();
+        let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert!(names.into_iter().all(|name| name.ends_with(".lock")));
+    }
+}

@@ -163,16 +163,16 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         agent_typed: run.agent_cmd.is_some(),
         protect: config.protect,
         commands: config.commands,
-        workspace: workspace(&config)?,
+        workspace: workspace(config.workspace)?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
 /// How workspaces are made: as the environment wants it, or else the policy.
-fn workspace(config: &Config) -> Result<WorkspaceChoice, Failure> {
+fn workspace(policy: WorkspaceChoice) -> Result<WorkspaceChoice, Failure> {
     let Ok(text) = std::env::var("PROVOST_WORKSPACE") else {
-        return Ok(config.workspace);
+        return Ok(policy);
     };
     serde_json::from_value(Value::String(text))
         .map_err(|error| Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}")))
