@@ -10,6 +10,7 @@ mod sample;
 mod snapshot;
 mod starts;
 mod table;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -111,6 +112,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
         captures.of("capture"),
         captures.of("git-status"),
     );
+    workspaces::measure(&programs, &ground, files, &mut report)?;
     report.say(&format!("ended with {}", load()));
     Ok(report)
 }
@@ -172,6 +174,8 @@ impl Programs {
                 "hash_bench",
                 "--example",
                 "proxy_bench",
+                "--example",
+                "workspace_bench",
             ],
             &["-p", "provost-dialects", "--example", "assignment_bench"],
             &["-p", "provost-store", "--example", "append_bench"],

@@ -154,6 +154,8 @@ pub fn render(mut entries: Vec<TreeEntry>) -> Vec<u8> {
 pub type Trees = BTreeMap<Oid, Vec<u8>>;
 
 /// Makes the trees that hold `files`; gives the id of the root and every tree object.
+///
+/// A node that is a tree itself stands for a directory that nobody looked into.
 pub fn build(
     files: &BTreeMap<RawPath, Node>,
     format: ObjectFormat,

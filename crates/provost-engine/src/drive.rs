@@ -140,10 +140,7 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
                 "a lease is no effect of the host",
             ));
         }
-        Step::Workspace => ports
-            .host
-            .workspace(state)
-            .map(|path| Fact::Workspace { path }),
+        Step::Workspace => ports.host.workspace(state).map(Fact::Workspace),
         Step::Selftest => ports.host.selftest(state).map(Fact::Tested),
         Step::Agent => watched(ports, state, |host, watch| {
             host.agent(state, watch).map(Fact::AgentEnded)

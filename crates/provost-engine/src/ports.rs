@@ -10,7 +10,9 @@ use provost_core::code::Code;
 use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Record};
-use provost_core::run::fact::{AgentRun, BoxTest, Capture, Published, Salvage, Side, TestRun};
+use provost_core::run::fact::{
+    AgentRun, BoxTest, Capture, Placed, Published, Salvage, Side, TestRun,
+};
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 
@@ -66,7 +68,7 @@ pub trait Host {
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
 
     /// Makes the private directory of the attempt at the base commit, anew if it is there.
-    fn workspace(&mut self, state: &State) -> Result<String, PortError>;
+    fn workspace(&mut self, state: &State) -> Result<Placed, PortError>;
 
     /// Lets a probe try to get out of the agent's box, through the same profile.
     fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError>;

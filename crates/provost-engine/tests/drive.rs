@@ -7,7 +7,7 @@ use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, sha256};
 use provost_core::protect::Extra;
-use provost_core::run::fact::{Names, Opened};
+use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::run::{Gate, State, Step};
 use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
@@ -122,6 +122,7 @@ fn opening() -> Opened {
         credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
+        workspace: WorkspaceChoice::Auto,
         owner: process(1),
         version: "0".to_owned(),
     }

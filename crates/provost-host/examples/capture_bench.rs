@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provost_host::capture::{self, Limits, Mode};
+use provost_host::capture::{self, Limits, Mode, Source};
 use provost_host::git::Repository;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,13 +19,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(text) => text.to_string_lossy().parse()?,
         None => 5,
     };
+    let source = Source::Directory(directory.clone());
     let repository = Repository::discover(&directory)?;
     let base = repository.commit_tree(&repository.resolve("HEAD")?)?;
     let (mut captures, mut looks) = (Vec::new(), Vec::new());
     for _ in 0..turns.max(1) {
         let begin = Instant::now();
         let limits = Limits::default();
-        let found = capture::capture(&repository, &base, &directory, &limits, Mode::Record)?;
+        let found = capture::capture(&repository, &base, &source, &limits, Mode::Record)?;
         captures.push(begin.elapsed());
         if found.changes.len() != 1 {
             return Err(format!("{} changes instead of one", found.changes.len()).into());

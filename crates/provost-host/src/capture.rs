@@ -21,8 +21,13 @@
 //!   names are elsewhere is a finding unless it holds exactly what the base has at its path.
 //! - Set-id bits are findings on files; on a directory they only pass a group on.
 //! - Names that are bad or twins of each other in the base already are not the agent's doing.
+//! - Of an overlay only the upper layer is read; what it does not mention is the base's own, by its
+//!   tree ids, and no limit counts it. The result is that of reading the merged directory.
 //! - An empty directory vanishes, except where the base has a gitlink, which it stands for.
 
+mod base;
+mod layer;
+mod masks;
 mod origin;
 mod read;
 mod rules;
@@ -39,7 +44,10 @@ use provost_core::path::RawPath;
 use provost_core::tree::{self, TreeError};
 
 use crate::beneath::Beneath;
-use crate::git::{GitError, Repository, TreeRead};
+use crate::git::{GitError, Repository};
+use base::Base;
+pub(crate) use base::has_below;
+use masks::Masks;
 use read::Content;
 pub(crate) use twins::name_twins;
 
@@ -86,6 +94,23 @@ impl Limits {
     }
 }
 
+/// Where the bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A directory that holds everything.
+    Directory(PathBuf),
+    /// The upper layer of an overlay on a checkout of the base, which is not mounted any more.
+    Upper(PathBuf),
+}
+
+impl Source {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path) | Self::Upper(path) => path,
+        }
+    }
+}
+
 /// What becomes of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -107,7 +132,7 @@ pub struct Captured {
     pub findings: Vec<Finding>,
     /// What the base's ignore rules left out.
     pub ignored: Ignored,
-    /// How many objects the base does not have.
+    /// How many objects the base does not have, as far as it was looked at.
     pub new_objects: usize,
 }
 
@@ -137,37 +162,41 @@ pub enum CaptureError {
     Tree(#[from] TreeError),
 }
 
-/// Captures what is in `dir`, compared with the tree `base_tree`.
+/// Captures what is in `source`, compared with the tree `base_tree`.
 ///
-/// Nothing may write to `dir` meanwhile; a file that changes under our hands is a finding.
+/// Nothing may write there meanwhile; a file that changes under our hands is a finding.
 pub fn capture(
     repo: &Repository,
     base_tree: &Oid,
-    dir: &Path,
+    source: &Source,
     limits: &Limits,
     mode: Mode,
 ) -> Result<Captured, CaptureError> {
-    let root = Beneath::new(dir).map_err(|error| CaptureError::Open {
-        path: dir.to_owned(),
+    let root = Beneath::new(source.path()).map_err(|error| CaptureError::Open {
+        path: source.path().to_owned(),
         source: error.into(),
     })?;
-    let base = repo.read_trees(base_tree)?;
-    let rules = rules::Rules::read(repo, &base.files)?;
-    let walk = walk::walk(&root, &base.files, &rules, limits);
+    let mut base = Base::new(repo, base_tree);
+    let walk = walk::walk(repo, (&root, source), &mut base, limits)?;
+    open_for(&mut base, &walk, limits)?;
+    let kept = kept(&base, &walk.masks);
+    let base_files = base.files();
     let mut findings = walk.findings;
     // Names alone may tell already, before any file is read.
-    limits.check(came_and_gone(&walk.seen, &base.files), findings.len())?;
-    let known: BTreeSet<&Oid> = base.files.values().map(|side| &side.oid).collect();
-    let reader = read::Reader::new(&root, &base.files, known, limits, mode, repo.format());
+    let moved = came_and_gone(&walk.seen, kept.len(), base_files);
+    limits.check(moved, findings.len())?;
+    let known: BTreeSet<&Oid> = base_files.values().map(|side| &side.oid).collect();
+    let reader = read::Reader::new(&root, base_files, known, limits, mode, repo.format());
     let contents = reader.read(&walk.seen, &mut findings);
-    findings.extend(twins::hard_links(&walk.seen, &contents, &base.files));
-    let files = sides(&contents);
-    findings.extend(name_twins(&files, &base.files));
+    findings.extend(twins::hard_links(&walk.seen, &contents, base_files));
+    let mut files = kept;
+    files.extend(sides(&contents));
+    findings.extend(name_twins(&files, base_files));
 
-    let differing = differing(&base.files, &files);
+    let differing = differing(base_files, &files);
     limits.check(differing.len(), findings.len())?;
-    let (tree, trees) = tree::build(&files, repo.format())?;
-    let mut changes = compare(repo, differing, &base.files, &contents)?;
+    let (tree, trees) = build(repo, &files, &base)?;
+    let mut changes = compare(repo, differing, base_files, &contents)?;
     // A base with modes of old repositories has another id than its own files make.
     let tree = if changes.is_empty() {
         base_tree.clone()
@@ -176,14 +205,14 @@ pub fn capture(
     };
     let new_objects = store(repo, &base, contents, &trees, mode)?;
     let sizes = sizes(&walk.seen);
-    origin::exact(&mut changes, &base.files, &files, &sizes);
+    origin::exact(&mut changes, base_files, &files, &sizes);
     if mode == Mode::Record {
         origin::similar(
             repo,
             &mut changes,
             base_tree,
             &tree,
-            &base.files,
+            base_files,
             &files,
             &sizes,
         )?;
@@ -208,12 +237,57 @@ fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Findin
     }
 }
 
+/// Opens what of the base the rest of the capture must know.
+fn open_for(base: &mut Base<'_>, walk: &walk::Walk, limits: &Limits) -> Result<(), GitError> {
+    // What is gone is told file by file.
+    base.open_all(|path| walk.masks.hide(path))?;
+    // A new path may be a copy, or the twin, of any other; and what is no new content is known only
+    // by looking at all of it.
+    let is_new = |one: &walk::Seen| !base.files().contains_key(&one.path);
+    let bytes: u64 = walk
+        .seen
+        .iter()
+        .map(|one| one.size)
+        .fold(0, u64::saturating_add);
+    if bytes > limits.new_bytes || walk.seen.iter().any(is_new) {
+        base.open_all(|_| true)?;
+    }
+    Ok(())
+}
+
+/// The files of the base that are still there, as far as they are not seen.
+fn kept(base: &Base<'_>, masks: &Masks) -> BTreeMap<RawPath, Node> {
+    let files = base.files().iter().filter(|(path, _)| !masks.hide(path));
+    files
+        .map(|(path, node)| (path.clone(), node.clone()))
+        .collect()
+}
+
+/// Makes the trees of `files` and of the directories that nobody looked into.
+fn build(
+    repo: &Repository,
+    files: &BTreeMap<RawPath, Node>,
+    base: &Base<'_>,
+) -> Result<(Oid, tree::Trees), TreeError> {
+    if base.closed.is_empty() {
+        return tree::build(files, repo.format());
+    }
+    let mut nodes = files.clone();
+    nodes.extend(base.closed.iter().map(|(path, oid)| {
+        let node = Node {
+            mode: FileMode::Tree,
+            oid: oid.clone(),
+        };
+        (path.clone(), node)
+    }));
+    tree::build(&nodes, repo.format())
+}
+
 /// What stands at each captured path.
-fn sides(contents: &BTreeMap<RawPath, Content>) -> BTreeMap<RawPath, Node> {
+fn sides(contents: &BTreeMap<RawPath, Content>) -> impl Iterator<Item = (RawPath, Node)> {
     contents
         .iter()
         .map(|(path, content)| (path.clone(), content.side.clone()))
-        .collect()
 }
 
 /// How large each captured file is.
@@ -222,10 +296,10 @@ fn sizes(seen: &[walk::Seen]) -> HashMap<&RawPath, u64> {
 }
 
 /// How many paths were seen that the base does not have, or the other way round.
-fn came_and_gone(seen: &[walk::Seen], base: &BTreeMap<RawPath, Node>) -> usize {
+fn came_and_gone(seen: &[walk::Seen], kept: usize, base: &BTreeMap<RawPath, Node>) -> usize {
     let stayed = seen.iter().filter(|one| base.contains_key(&one.path));
     let stayed = stayed.count();
-    (seen.len() - stayed) + base.len().saturating_sub(stayed)
+    (seen.len() - stayed) + base.len().saturating_sub(stayed + kept)
 }
 
 /// The paths that differ, sorted.
@@ -286,7 +360,7 @@ fn compare(
 /// Writes the objects that the base does not have, and counts them.
 fn store(
     repo: &Repository,
-    base: &TreeRead,
+    base: &Base<'_>,
     contents: BTreeMap<RawPath, Content>,
     trees: &tree::Trees,
     mode: Mode,
@@ -302,7 +376,7 @@ fn store(
         }
     }
     for (oid, bytes) in trees {
-        if !base.trees.contains_key(oid) {
+        if !base.open.trees.contains_key(oid) {
             count.insert(oid.clone());
             if mode == Mode::Record {
                 writer.push(pack::Entry::named(oid.clone(), Kind::Tree, bytes));

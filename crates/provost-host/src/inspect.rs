@@ -179,7 +179,7 @@ fn look(request: &Request<'_>, found: &mut Found) -> Result<Outcome, InspectErro
     let captured = capture(
         repo,
         &base_tree,
-        &layout.worktree(),
+        &capture::Source::Directory(layout.worktree()),
         &Limits::default(),
         capture::Mode::Record,
     )?;

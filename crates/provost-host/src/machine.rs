@@ -7,10 +7,12 @@
 //! - Nothing is removed before a ref keeps what is in it.
 
 mod accept;
+mod layered;
 mod profile;
 mod proof;
 mod target;
 mod watched;
+mod workspaces;
 
 use std::fs;
 use std::io;
@@ -20,16 +22,16 @@ use std::time::Duration;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Published, ResultFile, Salvage, Side, TestRun,
+    AgentRun, BoxTest, Capture, Placed, Published, ResultFile, Salvage, Side, TestRun,
 };
 use provost_core::run::{Site, State};
 use provost_core::time;
 use provost_engine::ports::{Host, PortError, Watch};
 
 use crate::boxes::{self, Birth, Launcher, Stdin};
-use crate::capture::{self, Limits, Mode};
+use crate::capture::{self, Limits, Mode, Source};
 use crate::git::{Expected, Person, Repository};
-use crate::workspace::{self, PrivateGit};
+use crate::workspace::{self, Lower};
 pub use profile::{outlet, user_toolchain};
 
 use profile::Places;
@@ -50,6 +52,8 @@ pub struct Machine {
     places: Places,
     bundle: PathBuf,
     launcher: Launcher,
+    /// What the workspace of the attempt stands on, if it is an overlay.
+    lower: Option<Lower>,
 }
 
 impl Machine {
@@ -60,6 +64,7 @@ impl Machine {
             repo,
             bundle: bundle.to_owned(),
             launcher: Launcher::own(),
+            lower: None,
         }
     }
 
@@ -151,35 +156,27 @@ impl Host for Machine {
         self.keep(&format!("refs/provost/base/{run_id}"), base)
     }
 
-    fn workspace(&mut self, state: &State) -> Result<String, PortError> {
+    fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
         let directory = self.places.attempt(state.attempt);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.home).map_err(host("make the home directory"))?;
         if let Some(parent) = directory.parent() {
             fs::create_dir_all(parent).map_err(host("make the cache directory"))?;
         }
-        let private = PrivateGit {
-            commit: state.opened.base_commit.clone(),
-            objects: profile::OBJECTS.into(),
-        };
-        workspace::create(
-            &self.repo,
-            &state.opened.base_tree,
-            &directory,
-            Some(&private),
-        )
-        .map_err(|error| PortError::of(Code::HostFailed, error))?;
+        let placed = self.place(state, &directory)?;
         fs::create_dir(directory.join("out")).map_err(host("make the result directory"))?;
-        Ok(directory.display().to_string())
+        Ok(placed)
     }
 
     fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError> {
+        self.stand(state)?;
         let profile = self.agent_profile(state)?;
         proof::selftest(&self.launcher, &profile)
     }
 
     fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
         let directory = self.places.attempt(state.attempt);
+        self.stand(state)?;
         let profile = self.agent_profile(state)?;
         let contract = serde_json::to_vec(&state.opened.contract)
             .map_err(|error| PortError::of(Code::Bug, error))?;
@@ -213,13 +210,15 @@ impl Host for Machine {
     fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
         let directory = self.places.attempt(state.attempt);
         Self::bury(&directory)?;
-        let (base, tree) = (&state.opened.base_tree, directory.join("tree"));
+        let base = &state.opened.base_tree;
+        let source = workspace::left_in(&directory)
+            .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
         let limits = Limits {
             changes: MOST_CHANGES,
             ..Limits::default()
         };
-        let captured =
-            capture::capture(&self.repo, base, &tree, &limits, Mode::Record).map_err(uncaptured)?;
+        let captured = capture::capture(&self.repo, base, &source, &limits, Mode::Record)
+            .map_err(uncaptured)?;
         let run = &state.names.run_id;
         let commit = self.commit_on_base(state, &captured.tree, &format!("Capture of {run}\n"))?;
         let kept_by = format!("refs/provost/runs/{run}/{}", state.attempt);
@@ -267,11 +266,12 @@ impl Host for Machine {
         Self::bury(&directory)?;
         let salvage = match state.site {
             Site::Workspace | Site::Abandoned if state.captured.is_none() => {
-                self.salvage(state, &directory.join("tree"))?
+                self.salvage(state, workspace::left_in(&directory))?
             }
             // Only a workspace that was finished can hold work, and a captured one is kept already.
             _ => None,
         };
+        self.lower = None;
         // A lost attempt is followed by another one, which continues in the same home.
         let gone = match state.site {
             Site::Abandoned => &directory,
@@ -292,18 +292,18 @@ impl Host for Machine {
 
 impl Machine {
     /// Keeps what is on disk and nowhere else.
-    fn salvage(&self, state: &State, tree: &Path) -> Result<Option<Salvage>, PortError> {
+    fn salvage(&self, state: &State, source: Option<Source>) -> Result<Option<Salvage>, PortError> {
         let run = &state.names.run_id;
         let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
         // An interrupted removal leaves half a tree; what was saved before it is the whole.
         if let Some(commit) = self.repo.ref_value(&kept_by).map_err(git)? {
             return Ok(Some(Salvage { kept_by, commit }));
         }
-        if !tree.exists() {
+        let Some(source) = source else {
             return Ok(None);
-        }
+        };
         let base = &state.opened.base_tree;
-        let saved = workspace::salvage(&self.repo, base, tree).map_err(uncaptured)?;
+        let saved = workspace::salvage(&self.repo, base, &source).map_err(uncaptured)?;
         if saved.tree == *base {
             return Ok(None);
         }

@@ -2,6 +2,8 @@
 //!
 //! # Invariants
 //!
+//! - A workspace is a copy of its own, or an overlay: a pristine checkout that many share, below a
+//!   layer that holds only what was written here.
 //! - The checkout is written from git objects, byte by byte: no filter, no line ending, no
 //!   attribute; capturing it untouched gives the same tree.
 //! - The git directory in it is a disposable one: it borrows objects, and nothing in it is
@@ -9,7 +11,10 @@
 //! - Removal never follows a link and never leaves the root it was given.
 
 mod checkout;
+mod delta;
 mod index;
+mod lower;
+mod manifest;
 mod remove;
 
 use std::fs::DirBuilder;
@@ -19,9 +24,11 @@ use std::path::{Path, PathBuf};
 use provost_core::change::Finding;
 use provost_core::object::Oid;
 
-use crate::capture::{self, CaptureError, Limits};
+use crate::boxes::Mount;
+use crate::capture::{self, CaptureError, Limits, Source};
 use crate::git::{GitError, Repository, config};
 
+pub use lower::{Collected, Lower, Lowers};
 pub use remove::remove;
 
 /// A directory that an attempt or a command works in.
@@ -30,10 +37,75 @@ pub use remove::remove;
 pub struct Workspace {
     /// The directory of it all, for nobody else to enter.
     pub root: PathBuf,
-    /// The checkout.
+    /// The checkout; of an overlay, what was written on top of it.
     pub tree: PathBuf,
+    /// What an overlay stands on, the topmost first; a copy stands on nothing.
+    pub lowers: Vec<PathBuf>,
     /// The private git directory, if it has one.
     pub git: Option<PathBuf>,
+}
+
+/// The checkout of a copy.
+const COPY: &str = "tree";
+
+/// What was written on top of the checkout, in an overlay.
+const UPPER: &str = "upper";
+
+/// What differs from the shared checkout before anybody wrote, in an overlay.
+const DELTA: &str = "delta";
+
+/// The kernel's own place in an overlay.
+const WORK: &str = "work";
+
+impl Workspace {
+    /// Where the bytes are that are left here.
+    pub fn source(&self) -> Source {
+        let tree = self.tree.clone();
+        if self.lowers.is_empty() {
+            Source::Directory(tree)
+        } else {
+            Source::Upper(tree)
+        }
+    }
+
+    /// The workspace that was made in `dir`, an overlay if there are `lowers`.
+    pub fn open(dir: &Path, lowers: Vec<PathBuf>) -> Self {
+        let name = if lowers.is_empty() { COPY } else { UPPER };
+        let tree = dir.join(name);
+        let git = tree.join(".git");
+        Self {
+            root: dir.to_owned(),
+            tree,
+            lowers,
+            git: git.exists().then_some(git),
+        }
+    }
+
+    /// The workspace as a box has it, at `target`.
+    pub fn mount(&self, target: &Path) -> Mount {
+        let target = target.to_owned();
+        if self.lowers.is_empty() {
+            return Mount::Writable {
+                source: self.tree.clone(),
+                target,
+            };
+        }
+        Mount::Overlay {
+            lowers: self.lowers.clone(),
+            upper: self.tree.clone(),
+            work: self.root.join(WORK),
+            target,
+        }
+    }
+}
+
+/// Where the bytes are that somebody left in the workspace `dir`, if there is one.
+pub fn left_in(dir: &Path) -> Option<Source> {
+    let (copy, upper) = (dir.join(COPY), dir.join(UPPER));
+    if upper.exists() {
+        return Some(Source::Upper(upper));
+    }
+    copy.exists().then_some(Source::Directory(copy))
 }
 
 /// The private git directory of a workspace.
@@ -66,6 +138,18 @@ pub enum WorkspaceError {
         path: PathBuf,
         /// Where it should be.
         root: PathBuf,
+    },
+    /// Somebody else takes too long.
+    #[error("another process holds `{}` for too long", path.display())]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// Somebody removes or changes a checkout as soon as it is made.
+    #[error("`{}` does not stay as it was made", path.display())]
+    Unsteady {
+        /// The checkout.
+        path: PathBuf,
     },
     /// A path for objects that git cannot be told.
     #[error("`{}` cannot be named in a git directory", path.display())]
@@ -100,33 +184,88 @@ pub fn create(
     private: Option<&PrivateGit>,
 ) -> Result<Workspace, WorkspaceError> {
     make_private(dir)?;
-    let checkout = dir.join("tree");
+    let checkout = dir.join(COPY);
     make_private(&checkout)?;
     let files = repo.read_tree(tree)?;
     let written = checkout::write(repo, &files, &checkout)?;
     let git = match private {
         None => None,
         Some(private) => {
-            let git = checkout.join(".git");
             let index = index::render(repo.format(), &files, &written);
-            make_git(repo, &git, private, &index)?;
-            Some(git)
+            Some(make_git(repo, &checkout, private, &index)?)
         }
     };
     Ok(Workspace {
         root: dir.to_owned(),
         tree: checkout,
+        lowers: Vec::new(),
         git,
+    })
+}
+
+/// Makes the workspace `dir`, which must not exist, as an overlay on `lower`.
+///
+/// It can be used as long as `lower` is held.
+pub fn create_over(
+    repo: &Repository,
+    lower: &Lower,
+    dir: &Path,
+    private: &PrivateGit,
+) -> Result<Workspace, WorkspaceError> {
+    make_private(dir)?;
+    let path = lower.index();
+    let index = std::fs::read(&path).map_err(system("read", &path))?;
+    overlay(repo, vec![lower.files()], dir, private, &index)
+}
+
+/// Makes the workspace `dir`, which must not exist, as an overlay that shows exactly `tree`, with
+/// `lower` below what differs from it.
+///
+/// It can be used as long as `lower` is held.
+pub fn create_between(
+    repo: &Repository,
+    lower: &Lower,
+    tree: &Oid,
+    dir: &Path,
+    private: &PrivateGit,
+) -> Result<Workspace, WorkspaceError> {
+    make_private(dir)?;
+    let delta = dir.join(DELTA);
+    make_private(&delta)?;
+    let files = repo.read_tree(tree)?;
+    let mut facts = lower.facts();
+    facts.extend(delta::write(repo, lower.tree(), (tree, &files), &delta)?);
+    let index = index::render(repo.format(), &files, &facts);
+    overlay(repo, vec![delta, lower.files()], dir, private, &index)
+}
+
+/// Makes an empty layer on `lowers` in the directory `dir`.
+fn overlay(
+    repo: &Repository,
+    lowers: Vec<PathBuf>,
+    dir: &Path,
+    private: &PrivateGit,
+    index: &[u8],
+) -> Result<Workspace, WorkspaceError> {
+    let upper = dir.join(UPPER);
+    make_private(&upper)?;
+    make_private(&dir.join(WORK))?;
+    let git = make_git(repo, &upper, private, index)?;
+    Ok(Workspace {
+        root: dir.to_owned(),
+        tree: upper,
+        lowers,
+        git: Some(git),
     })
 }
 
 /// Makes the disposable git directory, on the branch `provost` at the base commit.
 fn make_git(
     repo: &Repository,
-    git: &Path,
+    tree: &Path,
     private: &PrivateGit,
     index: &[u8],
-) -> Result<(), WorkspaceError> {
+) -> Result<PathBuf, WorkspaceError> {
     let objects = private
         .objects
         .to_str()
@@ -135,6 +274,7 @@ fn make_git(
         let path = private.objects.clone();
         return Err(WorkspaceError::BadObjects { path });
     };
+    let git = tree.join(".git");
     let directories = [
         "",
         "objects",
@@ -170,12 +310,21 @@ fn make_git(
         let path = git.join(name);
         std::fs::write(&path, bytes).map_err(system("write", &path))?;
     }
-    Ok(())
+    Ok(git)
 }
 
 /// Makes a directory that only we may enter.
 fn make_private(path: &Path) -> Result<(), WorkspaceError> {
     DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(system("make the directory", path))
+}
+
+/// Makes a directory that only we may enter, with those above it.
+fn make_all_private(path: &Path) -> Result<(), WorkspaceError> {
+    DirBuilder::new()
+        .recursive(true)
         .mode(0o700)
         .create(path)
         .map_err(system("make the directory", path))
@@ -191,10 +340,14 @@ pub struct Salvaged {
     pub findings: Vec<Finding>,
 }
 
-/// Saves what is in `dir`, untracked files included, as a tree; ignored files are left out.
+/// Saves what is in `source`, untracked files included, as a tree; ignored files are left out.
 ///
 /// No finding makes it fail: what a tree cannot hold is listed. The tree has no ref yet.
-pub fn salvage(repo: &Repository, base_tree: &Oid, dir: &Path) -> Result<Salvaged, CaptureError> {
+pub fn salvage(
+    repo: &Repository,
+    base_tree: &Oid,
+    source: &Source,
+) -> Result<Salvaged, CaptureError> {
     let generous = Limits {
         depth: 1024,
         count: 2_000_000,
@@ -203,7 +356,7 @@ pub fn salvage(repo: &Repository, base_tree: &Oid, dir: &Path) -> Result<Salvage
         new_bytes: 2 << 30,
         ..Limits::default()
     };
-    let captured = capture::capture(repo, base_tree, dir, &generous, capture::Mode::Record)?;
+    let captured = capture::capture(repo, base_tree, source, &generous, capture::Mode::Record)?;
     Ok(Salvaged {
         tree: captured.tree,
         findings: captured.findings,

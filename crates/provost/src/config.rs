@@ -10,6 +10,7 @@ use provost_core::gate::command;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect::Extra;
+use provost_core::run::fact::WorkspaceChoice;
 use provost_core::scope::Scope;
 use provost_host::git::Repository;
 use serde::Deserialize;
@@ -25,6 +26,13 @@ struct RawConfig {
     protect: RawProtect,
     commands: RawCommands,
     agents: BTreeMap<String, RawAgent>,
+    workspace: RawWorkspace,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawWorkspace {
+    kind: WorkspaceChoice,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) commands: Vec<Vec<String>>,
     /// Agents by name.
     pub(crate) agents: BTreeMap<String, Vec<String>>,
+    /// How workspaces are made.
+    pub(crate) workspace: WorkspaceChoice,
 }
 
 impl Config {
@@ -96,6 +106,7 @@ impl Config {
             },
             commands: commands.collect::<Result<_, _>>()?,
             agents,
+            workspace: raw.workspace.kind,
         })
     }
 }
@@ -131,18 +142,21 @@ mod tests {
     fn a_policy_adds_to_the_rules() {
         let config = Config::parse(
             b"[protect]\noracle = [\"spec/\"]\n[commands]\nallow = [\"make test\"]\n\
-              [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n",
+              [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
+              [workspace]\nkind = \"overlay\"\n",
         )
         .unwrap();
         assert_eq!(config.commands, [["make", "test"]]);
+        assert_eq!(config.workspace, WorkspaceChoice::Overlay);
         assert_eq!(config.agents["mine"], ["my-agent", "--fast", "a b"]);
         assert_eq!(config.protect.oracle.entries().len(), 1);
     }
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 6] = [
+        let cases: [&[u8]; 7] = [
             b"surprise = 1",
+            b"[workspace]\nkind = \"fast\"",
             b"[protect]\noracle = [\"../x\"]",
             b"[commands]\nallow = [\"'unclosed\"]",
             b"[agents.x]\ncommand = \"\"",

@@ -68,7 +68,8 @@ impl Ground {
         time(&mut command)
     }
 
-    fn fresh(&self) -> Result<PathBuf, BenchError> {
+    /// A new empty directory.
+    pub(super) fn fresh(&self) -> Result<PathBuf, BenchError> {
         self.made.set(self.made.get() + 1);
         let place = self.path().join(format!("r{}", self.made.get()));
         fs::create_dir(&place)?;

@@ -53,10 +53,7 @@ pub enum Fact {
     },
     /// The private directory is there.
     #[serde(rename = "WORKTREE_CREATED")]
-    Workspace {
-        /// Where.
-        path: String,
-    },
+    Workspace(Placed),
     /// A probe tried to get out of the box.
     #[serde(rename = "BOX_TESTED")]
     Tested(BoxTest),
@@ -129,10 +126,57 @@ pub struct Opened {
     /// Command prefixes that the repository's policy at the base adds.
     #[serde(default)]
     pub commands: Vec<Vec<String>>,
+    /// How the repository's policy at the base wants workspaces made.
+    #[serde(default, skip_serializing_if = "WorkspaceChoice::is_auto")]
+    pub workspace: WorkspaceChoice,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.
     pub version: String,
+}
+
+/// The private directory of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Where.
+    pub path: String,
+    /// How its files come to be there.
+    #[serde(default)]
+    pub kind: WorkspaceKind,
+    /// Why so, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// How the files of a workspace come to be there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceKind {
+    /// A checkout of its own.
+    #[default]
+    Copy,
+    /// A layer for what is written, on a checkout that is shared and never written.
+    Overlay,
+}
+
+/// How a repository wants its workspaces made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceChoice {
+    /// As it suits the size of the tree.
+    #[default]
+    Auto,
+    /// A checkout of its own.
+    Copy,
+    /// A layer on a shared checkout; without one there is no workspace.
+    Overlay,
+}
+
+impl WorkspaceChoice {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 /// What a probe found out about the box.

@@ -176,9 +176,9 @@ impl State {
                 self.fence = Some(fence);
                 self.end(Step::Lease)
             }
-            Fact::Workspace { path } => {
+            Fact::Workspace(placed) => {
                 self.site = Site::Workspace;
-                self.worked_in = Some(path);
+                self.worked_in = Some(placed.path);
                 self.end(Step::Workspace)
             }
             Fact::Tested(test) => {

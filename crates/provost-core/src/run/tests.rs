@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::fact::{
     AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, ResultFile,
-    Side, Stream, TestRun,
+    Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -70,6 +70,7 @@ fn opened() -> Fact {
         credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
+        workspace: WorkspaceChoice::Auto,
         owner: owner(),
         version: "0".to_owned(),
     }))

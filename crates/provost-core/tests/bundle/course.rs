@@ -10,8 +10,8 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Published,
-    ResultFile, Side, Stream, TestRun,
+    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
+    Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tree;
@@ -93,6 +93,7 @@ fn opened(draft: &Draft) -> Fact {
         credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
+        workspace: WorkspaceChoice::Auto,
         owner: Owner {
             host: word(),
             boot: word(),
@@ -107,9 +108,11 @@ fn opened(draft: &Draft) -> Fact {
 fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
     match step {
         Step::Lease => Fact::Leased { fence: 1 },
-        Step::Workspace => Fact::Workspace {
+        Step::Workspace => Fact::Workspace(Placed {
             path: "elsewhere".to_owned(),
-        },
+            kind: WorkspaceKind::Copy,
+            reason: String::new(),
+        }),
         Step::Selftest => Fact::Tested(BoxTest {
             tier: "namespaces".to_owned(),
             held: true,

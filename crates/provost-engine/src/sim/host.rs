@@ -7,8 +7,8 @@ use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Published, ResultFile, Salvage, Side, Stream,
-    TestRun,
+    AgentRun, BoxTest, Capture, CommandRun, Ending, Placed, Published, ResultFile, Salvage, Side,
+    Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{State, Step};
 
@@ -107,14 +107,18 @@ impl Host for SimHost {
         })
     }
 
-    fn workspace(&mut self, state: &State) -> Result<String, PortError> {
+    fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
         self.refuse(Step::Workspace)?;
         let Self {
             power, workspaces, ..
         } = self;
         power.call(|| {
             workspaces.insert(state.attempt, None);
-            format!("ws/{}", state.attempt)
+            Placed {
+                path: format!("ws/{}", state.attempt),
+                kind: WorkspaceKind::Copy,
+                reason: String::new(),
+            }
         })
     }
 

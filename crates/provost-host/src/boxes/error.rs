@@ -174,6 +174,10 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         ("mount" | "protect", Errno::NOENT) => {
             "the path does not exist: look at the profile's mounts"
         }
+        ("overlay", _) => {
+            "the file system of the workspaces cannot carry an overlay: move them to another with \
+             XDG_CACHE_HOME, or set `kind = \"copy\"` under `[workspace]` in provost.toml"
+        }
         ("protect", Errno::LOOP) => "a protected path must not lead through a symbolic link",
         ("landlock", _) => {
             "Landlock with scopes is needed: Linux 6.12 or newer, with `landlock` in the lsm= list"

@@ -26,6 +26,7 @@ mod launcher;
 mod minimal;
 mod network;
 mod outlet;
+mod overlay;
 mod paths;
 mod payload;
 mod probe;

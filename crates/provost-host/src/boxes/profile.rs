@@ -50,7 +50,18 @@ pub enum Mount {
         /// In the box.
         target: PathBuf,
     },
-    /// Makes something inside an earlier [`Mount::Writable`] read-only.
+    /// Layers of the host seen as one directory that can be written; only `upper` changes.
+    Overlay {
+        /// What is seen where nothing was written, the topmost first.
+        lowers: Vec<PathBuf>,
+        /// What was written; the kernel marks there what was removed.
+        upper: PathBuf,
+        /// Room for the kernel, on the file system of `upper`.
+        work: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// Makes something inside an earlier [`Mount::Writable`] or [`Mount::Overlay`] read-only.
     ///
     /// It must exist, and its path may not lead through a symbolic link: an agent wrote in there
     /// before, and must not choose what is mounted. Of a symbolic link the link itself stays, not
@@ -87,6 +98,7 @@ impl Mount {
         match self {
             Self::ReadOnly { target, .. }
             | Self::Writable { target, .. }
+            | Self::Overlay { target, .. }
             | Self::Protect { target }
             | Self::Scratch { target }
             | Self::File { target, .. }
@@ -97,7 +109,7 @@ impl Mount {
     /// Whether the payload may write there.
     pub fn is_writable(&self) -> bool {
         match self {
-            Self::Writable { .. } | Self::Scratch { .. } => true,
+            Self::Writable { .. } | Self::Overlay { .. } | Self::Scratch { .. } => true,
             Self::ReadOnly { .. }
             | Self::Protect { .. }
             | Self::File { .. }
@@ -108,7 +120,10 @@ impl Mount {
     /// Whether what lies below the target belongs to the host.
     pub(crate) fn is_of_host(&self) -> bool {
         match self {
-            Self::ReadOnly { .. } | Self::Writable { .. } | Self::Protect { .. } => true,
+            Self::ReadOnly { .. }
+            | Self::Writable { .. }
+            | Self::Overlay { .. }
+            | Self::Protect { .. } => true,
             Self::Scratch { .. } | Self::File { .. } | Self::Symlink { .. } => false,
         }
     }

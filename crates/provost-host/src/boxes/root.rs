@@ -20,6 +20,7 @@ use rustix::mount::{
 };
 
 use super::error::Failure;
+use super::overlay;
 use super::profile::{Mount, Profile, lacks};
 use super::sys;
 
@@ -28,7 +29,7 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Where the program itself is inside.
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
 /// Where the new root hangs while it is built: no source of a mount lies below.
-const SCAFFOLD: &str = "/proc";
+pub(super) const SCAFFOLD: &str = "/proc";
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
@@ -142,6 +143,15 @@ impl Root {
                 return self.bind(source, target, self.read_only, owner);
             }
             Mount::Writable { source, .. } => return self.bind(source, target, WRITABLE, owner),
+            Mount::Overlay {
+                lowers,
+                upper,
+                work,
+                ..
+            } => {
+                let merged = overlay::merge(lowers, upper, work, WRITABLE)?;
+                ("mount", self.place(&merged, target, owner))
+            }
             Mount::Protect { .. } => ("protect", self.protect(target)),
             Mount::Scratch { .. } => ("mount", self.scratch(target, owner)),
             Mount::File { content, .. } => ("root", self.file(content, target)),

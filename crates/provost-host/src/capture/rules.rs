@@ -14,30 +14,34 @@ use crate::git::{GitError, Repository};
 pub(super) struct Rules(BTreeMap<Vec<u8>, Patterns>);
 
 impl Rules {
-    /// Reads every `.gitignore` among `files`.
-    pub(super) fn read(
+    /// Reads the `.gitignore` that `files` has in each of `directories`.
+    pub(super) fn learn<'p>(
+        &mut self,
         repo: &Repository,
         files: &BTreeMap<RawPath, Node>,
-    ) -> Result<Self, GitError> {
-        let mut places: BTreeMap<Oid, Vec<&[u8]>> = BTreeMap::new();
-        for (path, side) in files {
-            let plain = matches!(side.mode, Mode::File | Mode::Executable);
-            if let Some(directory) = directory_of_rules(path.as_bytes()).filter(|_| plain) {
-                places.entry(side.oid.clone()).or_default().push(directory);
+        directories: impl Iterator<Item = &'p RawPath>,
+    ) -> Result<(), GitError> {
+        let mut places: BTreeMap<&Oid, Vec<&[u8]>> = BTreeMap::new();
+        for directory in directories {
+            let plain = |side: &&Node| matches!(side.mode, Mode::File | Mode::Executable);
+            let file = files.get(&directory.join(b".gitignore")).filter(plain);
+            if let Some(side) = file {
+                places
+                    .entry(&side.oid)
+                    .or_default()
+                    .push(directory.as_bytes());
             }
         }
-        let mut rules = Self::default();
         if places.is_empty() {
-            return Ok(rules);
+            return Ok(());
         }
-        repo.batch()?.each(places.keys(), |oid, _, bytes| {
+        repo.batch()?.each(places.keys().copied(), |oid, _, bytes| {
             let patterns = Patterns::parse(&bytes);
             for directory in places.get(oid).into_iter().flatten() {
-                rules.0.insert(directory.to_vec(), patterns.clone());
+                self.0.insert(directory.to_vec(), patterns.clone());
             }
             Ok::<(), GitError>(())
-        })?;
-        Ok(rules)
+        })
     }
 
     /// Whether `path` is ignored, when no directory above it is.
@@ -60,13 +64,4 @@ impl Rules {
         }
         false
     }
-}
-
-/// The directory that the rules in the file at `path` are for, if it is such a file.
-fn directory_of_rules(path: &[u8]) -> Option<&[u8]> {
-    let directory = path.strip_suffix(b".gitignore")?;
-    if directory.is_empty() {
-        return Some(directory);
-    }
-    directory.strip_suffix(b"/")
 }

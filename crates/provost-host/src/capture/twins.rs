@@ -6,6 +6,7 @@ use provost_core::alias::fold_path;
 use provost_core::change::{Finding, FindingKind, Node};
 use provost_core::path::RawPath;
 
+use super::base::has_below;
 use super::finding;
 use super::read::Content;
 use super::walk::{Seen, What};
@@ -80,16 +81,6 @@ pub(crate) fn name_twins(
 fn is_place_of(files: &BTreeMap<RawPath, Node>, place: &[u8]) -> bool {
     let path = RawPath::new(place);
     files.contains_key(&path) || has_below(files, &path)
-}
-
-/// Whether `files` has something below the directory `path`.
-pub(super) fn has_below(files: &BTreeMap<RawPath, Node>, path: &RawPath) -> bool {
-    let mut prefix = path.as_bytes().to_vec();
-    prefix.push(b'/');
-    files
-        .range(RawPath::new(prefix.as_slice())..)
-        .next()
-        .is_some_and(|(next, _)| next.as_bytes().starts_with(&prefix))
 }
 
 /// A path and the directories it lies in.

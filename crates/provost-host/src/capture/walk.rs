@@ -1,20 +1,24 @@
 //! Walks the workspace and says what stands where, without reading files.
+//!
+//! Of an upper layer only what is in it is walked: a directory there that is merged with one of the
+//! base says nothing about the names that it lacks.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use provost_core::alias::is_git;
-use provost_core::change::{Finding, FindingKind, Ignored, Node};
-use provost_core::object::Mode;
+use provost_core::change::{Finding, FindingKind, Ignored};
 use provost_core::path::{LONGEST, RawPath, RepoPath};
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
+use super::base::Base;
+use super::layer::{self, Cover};
+use super::masks::Masks;
 use super::rules::Rules;
-use super::twins::has_below;
-use super::{Limits, finding};
+use super::{Limits, Source, finding};
 use crate::beneath::Beneath;
+use crate::git::{GitError, Repository};
 
 /// Something that goes into the tree.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ pub(super) struct Walk {
     pub(super) seen: Vec<Seen>,
     pub(super) findings: Vec<Finding>,
     pub(super) ignored: Ignored,
+    /// What of the base is not there any more, or was seen.
+    pub(super) masks: Masks,
 }
 
 /// A directory to be listed.
@@ -53,63 +59,79 @@ struct Directory {
     ignored: bool,
     /// Whether the base has nothing below, so that all of it is only counted.
     counted: bool,
+    /// Whether what the base has here is there too, unless this directory hides it.
+    merged: bool,
 }
 
 /// What all threads share.
 struct Survey<'a> {
     root: &'a Beneath,
-    base: &'a BTreeMap<RawPath, Node>,
+    base: &'a Base<'a>,
     rules: &'a Rules,
     limits: &'a Limits,
-    captured: AtomicU64,
-    counted: AtomicU64,
+    layered: bool,
+    captured: &'a AtomicU64,
+    counted: &'a AtomicU64,
 }
 
-/// Walks one depth after the other, each on all cores.
+/// Walks one depth after the other, each on all cores; opens the base as far as it goes along.
 pub(super) fn walk(
-    root: &Beneath,
-    base: &BTreeMap<RawPath, Node>,
-    rules: &Rules,
+    repo: &Repository,
+    (root, source): (&Beneath, &Source),
+    base: &mut Base<'_>,
     limits: &Limits,
-) -> Walk {
-    let survey = Survey {
-        root,
-        base,
-        rules,
-        limits,
-        captured: AtomicU64::new(0),
-        counted: AtomicU64::new(0),
-    };
+) -> Result<Walk, GitError> {
+    let layered = matches!(source, Source::Upper(_));
+    let (captured, counted) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut rules = Rules::default();
     let mut walk = Walk::default();
+    if !layered {
+        walk.masks.add(RawPath::new(""));
+    }
     let mut level = vec![Directory {
         path: RawPath::new(""),
         ignored: false,
         counted: false,
+        merged: layered,
     }];
     let mut depth = 0;
     while !level.is_empty() {
+        base.open(level.iter().map(|one| &one.path))?;
+        rules.learn(repo, base.files(), level.iter().map(|one| &one.path))?;
+        let survey = Survey {
+            root,
+            base,
+            rules: &rules,
+            limits,
+            layered,
+            captured: &captured,
+            counted: &counted,
+        };
         let listings: Vec<Listing> = level.par_iter().map(|one| survey.list(one)).collect();
         let mut below = Vec::new();
         for listing in listings {
             walk.seen.extend(listing.seen);
             walk.findings.extend(listing.findings);
+            walk.masks.extend(listing.masks);
             walk.ignored.files += listing.ignored.files;
             walk.ignored.bytes = walk.ignored.bytes.saturating_add(listing.ignored.bytes);
             below.extend(listing.directories);
         }
         depth += 1;
         if depth > limits.depth {
-            let deep = below.iter().filter(|directory| !directory.counted);
-            let note = format!("more than {} levels", limits.depth);
-            let findings = deep.map(|one| finding(&one.path, FindingKind::TooDeep, note.as_str()));
-            walk.findings.extend(findings);
+            for one in below.iter().filter(|directory| !directory.counted) {
+                let note = format!("more than {} levels", limits.depth);
+                walk.findings
+                    .push(finding(&one.path, FindingKind::TooDeep, note));
+                walk.masks.add(one.path.clone());
+            }
             break;
         }
         level = below;
     }
     walk.seen
         .par_sort_by(|one, other| one.path.cmp(&other.path));
-    walk
+    Ok(walk)
 }
 
 /// What one directory holds.
@@ -119,17 +141,21 @@ struct Listing {
     directories: Vec<Directory>,
     findings: Vec<Finding>,
     ignored: Ignored,
+    masks: Masks,
 }
 
 impl Survey<'_> {
     fn list(&self, directory: &Directory) -> Listing {
         let mut listing = Listing::default();
         let path = &directory.path;
-        let opened = self.root.directory(path.as_bytes());
-        let entries = opened.and_then(|fd| Ok((Dir::read_from(&fd)?, fd)));
-        let (entries, fd) = match entries {
-            Ok(pair) => pair,
+        let opened = self.open(directory);
+        let entries = opened.and_then(|(fd, merged)| Ok((Dir::read_from(&fd)?, fd, merged)));
+        let (entries, fd, merged) = match entries {
+            Ok(opened) => opened,
             Err(error) => {
+                if directory.merged {
+                    listing.masks.add(path.clone());
+                }
                 if !directory.counted {
                     let note = format!("directory: {error}");
                     listing
@@ -139,6 +165,9 @@ impl Survey<'_> {
                 return listing;
             }
         };
+        if directory.merged && !merged {
+            listing.masks.add(path.clone());
+        }
         let mut empty = true;
         for entry in entries {
             let entry = match entry {
@@ -155,6 +184,15 @@ impl Survey<'_> {
             if matches!(name, b"." | b"..") {
                 continue;
             }
+            let entry = Entry {
+                directory,
+                fd: &fd,
+                name,
+                merged,
+            };
+            let Some(stat) = self.look(&entry, &mut listing) else {
+                continue;
+            };
             empty = false;
             if self.is_full(directory.counted) {
                 let note = "more entries than the limit";
@@ -163,14 +201,9 @@ impl Survey<'_> {
                     .push(finding(path, FindingKind::TooMany, note));
                 break;
             }
-            self.entry(directory, &fd, name, &mut listing);
+            self.entry(&entry, &stat, &mut listing);
         }
-        if empty
-            && self
-                .base
-                .get(path)
-                .is_some_and(|side| side.mode == Mode::Gitlink)
-        {
+        if empty && self.base.has_gitlink(path) {
             listing.seen.push(Seen {
                 path: path.clone(),
                 what: What::Gitlink,
@@ -192,25 +225,74 @@ impl Survey<'_> {
         so_far.fetch_add(1, Ordering::Relaxed) >= most
     }
 
-    fn entry(&self, directory: &Directory, fd: &OwnedFd, name: &[u8], listing: &mut Listing) {
-        let path = directory.path.join(name);
-        let top = directory.path.as_bytes().is_empty();
-        let stat = match rustix::fs::statat(fd.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
+    /// Opens a directory and says whether it is merged with that of the base.
+    fn open(&self, directory: &Directory) -> rustix::io::Result<(OwnedFd, bool)> {
+        let fd = self.root.directory(directory.path.as_bytes())?;
+        let merged = directory.merged && layer::cover(&fd)? == Cover::Merged;
+        Ok((fd, merged))
+    }
+
+    /// Looks at an entry; one that only says that something is gone is none.
+    fn look(&self, entry: &Entry<'_>, listing: &mut Listing) -> Option<Stat> {
+        let looked = self.stat(entry);
+        let is_merged = |stat: &Stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+                && self.base.has_directory(&entry.path())
+        };
+        if entry.merged && !matches!(&looked, Ok(Some(stat)) if is_merged(stat)) {
+            listing.masks.add(entry.path());
+        }
+        match looked {
             Ok(stat) => stat,
             Err(error) => {
-                if !directory.counted {
+                if !entry.directory.counted {
                     let note = error.to_string();
                     listing
                         .findings
-                        .push(finding(&path, FindingKind::Unreadable, note));
+                        .push(finding(&entry.path(), FindingKind::Unreadable, note));
                 }
-                return;
+                None
             }
-        };
+        }
+    }
+
+    fn stat(&self, entry: &Entry<'_>) -> rustix::io::Result<Option<Stat>> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statat(entry.fd.as_fd(), entry.name, flags)?;
+        if !self.layered {
+            return Ok(Some(stat));
+        }
+        let is_empty_file =
+            stat.st_size == 0 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let gone = layer::is_whiteout(&stat) || is_empty_file && self.is_marked(entry)?;
+        Ok((!gone).then_some(stat))
+    }
+
+    /// Whether an empty file stands for a removal; one that cannot be opened says nothing here.
+    fn is_marked(&self, entry: &Entry<'_>) -> rustix::io::Result<bool> {
+        let path = entry.path();
+        match self
+            .root
+            .open(path.as_bytes(), OFlags::RDONLY, Mode::empty())
+        {
+            Ok(file) => layer::is_marked_whiteout(file),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn entry(&self, entry: &Entry<'_>, stat: &Stat, listing: &mut Listing) {
+        let Entry {
+            directory,
+            fd,
+            name,
+            merged,
+        } = *entry;
+        let path = entry.path();
+        let top = directory.path.as_bytes().is_empty();
         let kind = FileType::from_raw_mode(stat.st_mode);
         let is_directory = kind == FileType::Directory;
         if directory.counted {
-            return listing.count(path, is_directory, &stat);
+            return listing.count(path, is_directory, stat);
         }
         if is_git(name) {
             if !(top && name == b".git") {
@@ -222,10 +304,11 @@ impl Survey<'_> {
             }
             return;
         }
-        let tracked = self.base.contains_key(&path) || is_directory && has_below(self.base, &path);
+        let on_base = is_directory && self.base.has_directory(&path);
+        let tracked = self.base.files().contains_key(&path) || on_base;
         let ignored = directory.ignored || self.rules.ignore(&path, is_directory);
         if ignored && !tracked {
-            return listing.count(path, is_directory, &stat);
+            return listing.count(path, is_directory, stat);
         }
         if path.as_bytes().len() > LONGEST {
             let cut = RawPath::new(&path.as_bytes()[..LONGEST]);
@@ -246,9 +329,10 @@ impl Survey<'_> {
                 path,
                 ignored,
                 counted: false,
+                merged: merged && on_base,
             }),
-            FileType::RegularFile => listing.file(path, &stat),
-            FileType::Symlink => listing.link(path, fd, name, &stat),
+            FileType::RegularFile => listing.file(path, stat),
+            FileType::Symlink => listing.link(path, fd, name, stat),
             other => {
                 let note = format!("{other:?}").to_lowercase();
                 listing
@@ -256,6 +340,22 @@ impl Survey<'_> {
                     .push(finding(&path, FindingKind::SpecialFile, note));
             }
         }
+    }
+}
+
+/// One name in a directory.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    directory: &'a Directory,
+    fd: &'a OwnedFd,
+    name: &'a [u8],
+    /// Whether the directory is merged with that of the base.
+    merged: bool,
+}
+
+impl Entry<'_> {
+    fn path(&self) -> RawPath {
+        self.directory.path.join(self.name)
     }
 }
 
@@ -267,6 +367,7 @@ impl Listing {
                 path,
                 ignored: true,
                 counted: true,
+                merged: false,
             });
         } else {
             self.ignored.files += 1;

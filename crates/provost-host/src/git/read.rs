@@ -72,7 +72,7 @@ impl Repository {
     }
 
     /// Reads the directories of one depth and gives those below.
-    fn read_level(
+    pub(crate) fn read_level(
         &self,
         batch: &mut Batch,
         read: &mut TreeRead,

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::change::Change;
-use provost_core::code::Code;
 use provost_core::contract::{Contract, Test};
 use provost_core::object::{Oid, sha256};
 use provost_core::path::RawPath;
@@ -20,10 +19,10 @@ use serde_json::json;
 
 use super::watched::Watched;
 use super::{Machine, host, profile, uncaptured};
-use crate::boxes::{Profile, Stdin};
+use crate::boxes::{Mount, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::proxy::Outlet;
-use crate::workspace::{self, PrivateGit};
+use crate::workspace::Workspace;
 
 /// The directory in which acceptance commands run.
 pub(super) const TESTS: &str = "tests";
@@ -38,7 +37,11 @@ impl Machine {
     ) -> Result<TestRun, PortError> {
         let contract = contract(state)?;
         // Without the place of the workspace, which differs from run to run.
-        let shape = self.tree_profile(&contract, Path::new("/"));
+        let anywhere = Mount::Writable {
+            source: "/".into(),
+            target: profile::TREE.into(),
+        };
+        let shape = self.tree_profile(&contract, anywhere);
         let digest = shape
             .digest()
             .map_err(|error| PortError::of(error.code(), error))?;
@@ -50,12 +53,14 @@ impl Machine {
         }
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(state, tree, &directory)?;
         let round = Round {
             machine: self,
             tree,
             logs,
-            profile: self.tree_profile(&contract, &self.fresh(state, tree, &directory)?),
-            directory: &directory,
+            profile: self.tree_profile(&contract, fresh.workspace.mount(profile::TREE.as_ref())),
+            workspace: &fresh.workspace,
         };
         let (commands, altered) = round.run(&contract.tests, watch)?;
         self.remove(&directory)?;
@@ -73,18 +78,6 @@ impl Machine {
         }
         Ok(run)
     }
-
-    /// A workspace of exactly `tree` in `directory`; where its files are.
-    fn fresh(&self, state: &State, tree: &Oid, directory: &Path) -> Result<PathBuf, PortError> {
-        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let private = PrivateGit {
-            commit: state.opened.base_commit.clone(),
-            objects: profile::OBJECTS.into(),
-        };
-        let made = workspace::create(&self.repo, tree, directory, Some(&private))
-            .map_err(|error| PortError::of(Code::HostFailed, error))?;
-        Ok(made.tree)
-    }
 }
 
 /// One tree under test.
@@ -93,8 +86,7 @@ struct Round<'a> {
     tree: &'a Oid,
     /// The directory of the bundle for what the commands print.
     logs: &'a str,
-    /// The workspace.
-    directory: &'a Path,
+    workspace: &'a Workspace,
     profile: Profile,
 }
 
@@ -129,7 +121,7 @@ impl Round<'_> {
         let run = Watched {
             launcher: &self.machine.launcher,
             profile: &self.profile,
-            directory: self.directory,
+            directory: &self.workspace.root,
             bundle: &self.machine.bundle,
             what: &test.name,
             stdout: self.log(number, "stdout"),
@@ -149,9 +141,9 @@ impl Round<'_> {
 
     /// Paths of the tree that are not what they were; new files beside them are build output.
     fn altered(&self) -> Result<impl Iterator<Item = RawPath>, PortError> {
-        let (repo, place) = (&self.machine.repo, self.directory.join("tree"));
+        let (repo, source) = (&self.machine.repo, self.workspace.source());
         let limits = Limits::default();
-        let after = capture::capture(repo, self.tree, &place, &limits, Mode::Compare)
+        let after = capture::capture(repo, self.tree, &source, &limits, Mode::Compare)
             .map_err(uncaptured)?;
         let was_there = |change: &Change| change.before.is_some();
         let changes = after.changes.into_iter().filter(was_there);

@@ -17,9 +17,10 @@ use provost_engine::ports::PortError;
 use super::{Machine, git};
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
 use crate::proxy::{Outlet, Secret};
+use crate::workspace::Lowers;
 
 /// Where the checkout is in a box; always the same, so that build caches fit.
-const TREE: &str = "/workspace";
+pub(super) const TREE: &str = "/workspace";
 
 /// Where the repository's objects are in a box.
 pub(super) const OBJECTS: &str = "/run/provost/objects";
@@ -39,6 +40,7 @@ pub(super) struct Places {
     pub(super) cache: PathBuf,
     pub(super) run: PathBuf,
     pub(super) home: PathBuf,
+    pub(super) lowers: Lowers,
 }
 
 impl Places {
@@ -47,6 +49,7 @@ impl Places {
         Self {
             cache: cache.to_owned(),
             home: run.join("home"),
+            lowers: Lowers::new(cache),
             run,
         }
     }
@@ -85,7 +88,7 @@ impl Machine {
     pub(super) fn agent_profile(&self, state: &State) -> Result<Profile, PortError> {
         let contract = contract(state)?;
         let directory = self.places.attempt(state.attempt);
-        let mut profile = self.tree_profile(&contract, &directory.join("tree"));
+        let mut profile = self.tree_profile(&contract, self.mounted(&directory)?);
         let text = serde_json::to_string(&contract.document)
             .map_err(|error| PortError::of(Code::Bug, error))?;
         profile.add(Mount::File {
@@ -129,14 +132,11 @@ impl Machine {
     }
 
     /// The box of an acceptance command: nothing but the tree and the toolchain.
-    pub(super) fn tree_profile(&self, contract: &Contract, tree: &Path) -> Profile {
+    pub(super) fn tree_profile(&self, contract: &Contract, tree: Mount) -> Profile {
         let mut profile = Profile::minimal();
         user_toolchain().add_to(&mut profile);
         let objects = self.repo.objects().to_owned();
-        profile.add(Mount::Writable {
-            source: tree.to_owned(),
-            target: TREE.into(),
-        });
+        profile.add(tree);
         profile.add(Mount::ReadOnly {
             source: objects,
             target: OBJECTS.into(),

@@ -68,7 +68,7 @@ impl Target for Machine {
         let made = workspace::create(&self.repo, tree, &directory, None)
             .map_err(|error| PortError::of(Code::HostFailed, error))?;
         let limits = Limits::default();
-        let captured = capture::capture(&self.repo, &base, &made.tree, &limits, Mode::Record)
+        let captured = capture::capture(&self.repo, &base, &made.source(), &limits, Mode::Record)
             .map_err(uncaptured)?;
         // A tree of an old repository may have another id than its own files make.
         let same = captured.tree == *tree

@@ -10,8 +10,9 @@ use provost_core::change::Node;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, Mode as Permissions, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps};
 
+use super::manifest::Facts;
 use super::{WorkspaceError, system};
 use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
@@ -25,7 +26,7 @@ const AGE: Duration = Duration::from_secs(2);
 const LEAST_CHUNK: usize = 256;
 
 /// What the kernel says about each file that was written.
-pub(super) type Written = BTreeMap<RawPath, Stat>;
+pub(super) type Written = BTreeMap<RawPath, Facts>;
 
 /// Writes `files` into the empty directory `target`.
 ///
@@ -93,9 +94,9 @@ fn write_chunk(
             .into());
         }
         for (path, mode) in places.get(oid).into_iter().flatten() {
-            let stat = write_file(root, path.as_bytes(), *mode, &bytes, clock)
+            let facts = write_file(root, path.as_bytes(), *mode, &bytes, clock)
                 .map_err(system("write a file in", target))?;
-            written.insert((*path).clone(), stat);
+            written.insert((*path).clone(), facts);
         }
         Ok::<(), WorkspaceError>(())
     })?;
@@ -122,14 +123,17 @@ impl Clock {
     }
 }
 
-fn make_directory(root: &Beneath, path: &[u8]) -> std::io::Result<()> {
+/// Makes a directory as every checkout has them.
+pub(super) fn make_directory(root: &Beneath, path: &[u8]) -> rustix::io::Result<()> {
     let (parent, name) = parent_of(root, path)?;
-    rustix::fs::mkdirat(&parent, name, Permissions::from_raw_mode(0o755))?;
-    Ok(())
+    rustix::fs::mkdirat(&parent, name, Permissions::from_raw_mode(0o755))
 }
 
 /// Opens the directory that `path` lies in and gives the name in it.
-fn parent_of<'a>(root: &Beneath, path: &'a [u8]) -> std::io::Result<(OwnedFd, &'a [u8])> {
+pub(super) fn parent_of<'a>(
+    root: &Beneath,
+    path: &'a [u8],
+) -> rustix::io::Result<(OwnedFd, &'a [u8])> {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => Ok((root.directory(&path[..at])?, &path[at + 1..])),
         None => Ok((root.directory(b"")?, path)),
@@ -143,13 +147,14 @@ fn write_file(
     mode: Mode,
     bytes: &[u8],
     clock: &Clock,
-) -> std::io::Result<Stat> {
+) -> std::io::Result<Facts> {
     if mode == Mode::Symlink {
         let (parent, name) = parent_of(root, path)?;
         rustix::fs::symlinkat(bytes, parent.as_fd(), name)?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::utimensat(parent.as_fd(), name, &clock.0, flags)?;
-        return Ok(rustix::fs::statat(parent.as_fd(), name, flags)?);
+        let stat = rustix::fs::statat(parent.as_fd(), name, flags)?;
+        return Ok(Facts::from(&stat));
     }
     let permissions = if mode == Mode::Executable {
         0o755
@@ -161,5 +166,5 @@ fn write_file(
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;
     rustix::fs::futimens(&file, &clock.0)?;
-    Ok(rustix::fs::fstat(&file)?)
+    Ok(Facts::from(&rustix::fs::fstat(&file)?))
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use provost_core::change::Node;
 use provost_core::object::{Mode, ObjectFormat};
 use provost_core::path::RawPath;
-use rustix::fs::Stat;
 
 use super::checkout::Written;
+use super::manifest::Facts;
 
 /// The longest name whose length fits into its flags.
 const LONGEST_NAME: u16 = 0x0fff;
@@ -42,23 +42,25 @@ pub(super) fn render(
 }
 
 /// What git remembers of a file; of large numbers it keeps the low half.
-fn facts(mode: Mode, stat: Option<&Stat>) -> [u32; 10] {
+///
+/// Device and owner are left out: they differ in a box, and git is told not to look.
+fn facts(mode: Mode, facts: Option<&Facts>) -> [u32; 10] {
     let mode = u32::from_str_radix(mode.digits(), 8).unwrap_or(0);
-    let Some(stat) = stat else {
+    let Some(facts) = facts else {
         return [0, 0, 0, 0, 0, 0, mode, 0, 0, 0];
     };
     let low = |value: u64| u32::try_from(value & u64::from(u32::MAX)).unwrap_or(0);
     let signed = |value: i64| low(u64::try_from(value).unwrap_or(0));
     [
-        signed(stat.st_ctime),
-        low(stat.st_ctime_nsec),
-        signed(stat.st_mtime),
-        low(stat.st_mtime_nsec),
-        low(stat.st_dev),
-        low(stat.st_ino),
+        signed(facts.changed.0),
+        low(facts.changed.1),
+        signed(facts.modified.0),
+        low(facts.modified.1),
+        0,
+        low(facts.inode),
         mode,
-        stat.st_uid,
-        stat.st_gid,
-        signed(stat.st_size),
+        0,
+        0,
+        low(facts.size),
     ]
 }

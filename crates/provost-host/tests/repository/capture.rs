@@ -114,7 +114,7 @@ fn a_comparison_gives_the_same_tree_and_writes_nothing() {
     let (repo, tree, workspace) = scratch.workspace("w");
     put(&workspace.tree, "plain.txt", "changed\n");
     let limits = Limits::default();
-    let compared = capture(&repo, &tree, &workspace.tree, &limits, Mode::Compare).unwrap();
+    let compared = capture(&repo, &tree, &workspace.source(), &limits, Mode::Compare).unwrap();
     assert!(repo.read_tree(&compared.tree).is_err());
     let captured = take(&repo, &tree, &workspace);
     assert_eq!(captured.tree, compared.tree);

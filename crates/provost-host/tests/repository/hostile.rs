@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use provost_core::change::FindingKind::{self, *};
-use provost_host::capture::{CaptureError, Limits, Mode, capture};
+use provost_host::capture::{CaptureError, Limits, Mode, Source, capture};
 use provost_host::git::Repository;
 use provost_host::workspace;
 
@@ -270,7 +270,13 @@ fn links_are_never_followed() {
 
     symlink(&outside, scratch.cache().join("link")).unwrap();
     let at = scratch.cache().join("link");
-    let result = capture(&repo, &tree, &at, &Limits::default(), Mode::Record);
+    let result = capture(
+        &repo,
+        &tree,
+        &Source::Directory(at),
+        &Limits::default(),
+        Mode::Record,
+    );
     assert!(
         matches!(result, Err(CaptureError::Open { .. })),
         "{result:?}"
@@ -341,7 +347,7 @@ fn limits_are_findings() {
         ),
     ];
     for (name, limits, want) in cases {
-        let captured = capture(&repo, &tree, &workspace.tree, &limits, Mode::Record).unwrap();
+        let captured = capture(&repo, &tree, &workspace.source(), &limits, Mode::Record).unwrap();
         let kinds: Vec<FindingKind> = captured.findings.iter().map(|one| one.kind).collect();
         let all = !kinds.is_empty() && kinds.iter().all(|kind| *kind == want);
         // All fifty files differ, so the new-content limit is only hit by distinct bytes as well.
@@ -362,7 +368,7 @@ fn more_changes_than_the_limit_are_not_captured() {
             changes,
             ..Limits::default()
         };
-        let captured = capture(&repo, &tree, root, &limits, Mode::Record);
+        let captured = capture(&repo, &tree, &workspace.source(), &limits, Mode::Record);
         captured.map(|captured| captured.changes.len())
     };
     assert_eq!(at_most(3).unwrap(), 3);

@@ -8,9 +8,12 @@
 mod capture;
 mod hostile;
 mod ignored;
+mod kinds;
 mod land;
+mod lower;
 mod objects;
 mod origin;
+mod overlay;
 mod property;
 mod scratch;
 mod workspace;

@@ -121,7 +121,7 @@ pub(crate) fn take(repo: &Repository, tree: &Oid, workspace: &Workspace) -> Capt
     capture(
         repo,
         tree,
-        &workspace.tree,
+        &workspace.source(),
         &Limits::default(),
         Mode::Record,
     )

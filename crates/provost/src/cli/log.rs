@@ -101,7 +101,7 @@ fn about(fact: &Fact) -> String {
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
         Fact::Leased { fence } => format!("number {fence}"),
-        Fact::Workspace { path } => path.clone(),
+        Fact::Workspace(placed) => placed.path.clone(),
         Fact::Tested(test) => format!(
             "tier {}, {}",
             test.tier,

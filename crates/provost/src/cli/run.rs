@@ -13,11 +13,12 @@ use provost_core::contract::{
 };
 use provost_core::gate::command;
 use provost_core::net::credential::Credential;
-use provost_core::run::fact::{Names, Opened};
+use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_engine::ports::PortError;
 use provost_engine::target;
 use provost_host::git::GitError;
 use provost_host::{clock, ids};
+use serde_json::Value;
 
 use super::duration::seconds;
 use super::net::Net;
@@ -172,6 +173,7 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
         credentials,
         protect: config.protect,
         commands: config.commands,
+        workspace: workspace(config.workspace)?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -194,6 +196,15 @@ fn credentials(run: &Run, extra: Option<&Extension>) -> Result<Vec<Credential>, 
         }
     }
     Ok(credentials.to_vec())
+}
+
+/// How workspaces are made: as the environment wants it, or else the policy.
+fn workspace(policy: WorkspaceChoice) -> Result<WorkspaceChoice, Failure> {
+    let Ok(text) = std::env::var("PROVOST_WORKSPACE") else {
+        return Ok(policy);
+    };
+    serde_json::from_value(Value::String(text))
+        .map_err(|error| Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}")))
 }
 
 /// The branch that the result is meant for.

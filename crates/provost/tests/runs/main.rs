@@ -11,4 +11,6 @@ mod landing;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod overlay;
+#[cfg(test)]
 mod scene;

@@ -172,6 +172,10 @@ impl Scene {
             .env("PROVOST_KEYS", self.path("config/keys"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .process_group(0);
+        // So that all of these tests can be run on overlays.
+        if let Some(kind) = std::env::var_os("PROVOST_WORKSPACE") {
+            command.env("PROVOST_WORKSPACE", kind);
+        }
         command
     }
 

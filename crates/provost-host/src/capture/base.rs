@@ -1,0 +1,97 @@
+//! Knows the base tree, as far as somebody looked into it.
+//!
+//! A directory that nobody looked into is closed: it is known by its tree id alone, so that what an
+//! agent did not touch costs nothing.
+
+use std::collections::BTreeMap;
+
+use provost_core::change::Node;
+use provost_core::object::{Mode, Oid};
+use provost_core::path::RawPath;
+
+use crate::git::{GitError, Repository, TreeRead};
+
+/// The base, partly open.
+pub(super) struct Base<'a> {
+    repo: &'a Repository,
+    /// The files and trees of all directories that are open.
+    pub(super) open: TreeRead,
+    /// Directories that nobody looked into; all around them is open.
+    pub(super) closed: BTreeMap<RawPath, Oid>,
+}
+
+impl<'a> Base<'a> {
+    /// The base `tree`, all closed.
+    pub(super) fn new(repo: &'a Repository, tree: &Oid) -> Self {
+        Self {
+            repo,
+            open: TreeRead::default(),
+            closed: BTreeMap::from([(RawPath::new(""), tree.clone())]),
+        }
+    }
+
+    /// The files of all directories that are open.
+    pub(super) fn files(&self) -> &BTreeMap<RawPath, Node> {
+        &self.open.files
+    }
+
+    /// Looks into those of `directories` that are closed, and not into those inside.
+    pub(super) fn open<'p>(
+        &mut self,
+        directories: impl IntoIterator<Item = &'p RawPath>,
+    ) -> Result<(), GitError> {
+        let closed = &mut self.closed;
+        let level: Vec<(RawPath, Oid)> = directories
+            .into_iter()
+            .filter_map(|path| closed.remove_entry(path))
+            .collect();
+        self.read(level)
+    }
+
+    /// Looks into all closed directories that are `wanted`, and all inside them that are.
+    pub(super) fn open_all(&mut self, wanted: impl Fn(&RawPath) -> bool) -> Result<(), GitError> {
+        loop {
+            let paths: Vec<RawPath> = self
+                .closed
+                .keys()
+                .filter(|it| wanted(it))
+                .cloned()
+                .collect();
+            if paths.is_empty() {
+                return Ok(());
+            }
+            self.open(&paths)?;
+        }
+    }
+
+    fn read(&mut self, level: Vec<(RawPath, Oid)>) -> Result<(), GitError> {
+        if !level.is_empty() {
+            let mut batch = self.repo.batch()?;
+            let below = self.repo.read_level(&mut batch, &mut self.open, level)?;
+            self.closed.extend(below);
+        }
+        Ok(())
+    }
+
+    /// Whether the base has a directory at `path`, whose parent is open.
+    pub(super) fn has_directory(&self, path: &RawPath) -> bool {
+        self.closed.contains_key(path)
+            || has_below(&self.open.files, path)
+            || has_below(&self.closed, path)
+    }
+
+    /// Whether the base has a gitlink at `path`.
+    pub(super) fn has_gitlink(&self, path: &RawPath) -> bool {
+        let node = self.open.files.get(path);
+        node.is_some_and(|node| node.mode == Mode::Gitlink)
+    }
+}
+
+/// Whether `map` has something below the directory `path`.
+pub(crate) fn has_below<V>(map: &BTreeMap<RawPath, V>, path: &RawPath) -> bool {
+    let mut prefix = path.as_bytes().to_vec();
+    prefix.push(b'/');
+    map.range(RawPath::new(prefix.as_slice())..)
+        .next()
+        .is_some_and(|(next, _)| next.as_bytes().starts_with(&prefix))
+}

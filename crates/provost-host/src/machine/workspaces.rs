@@ -1,0 +1,158 @@
+//! Decides how workspaces are made, and makes them.
+//!
+//! A copy behaves like any directory. An overlay costs next to nothing however large the tree is, but
+//! the kernel refuses to rename a directory that it stands on, so small trees are copied.
+
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::object::Oid;
+use provost_core::run::State;
+use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
+use provost_engine::ports::PortError;
+
+use super::{Machine, git, layered, profile};
+use crate::boxes::Mount;
+use crate::capture::Source;
+use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
+
+/// The fewest files that are worth an overlay.
+const LEAST_FILES: usize = 5_000;
+
+/// What a workspace is made of.
+enum Ground {
+    /// A checkout of its own, and why.
+    Copy(String),
+    /// A checkout that is shared.
+    Lower(Lower),
+}
+
+/// A workspace that nobody used yet.
+pub(super) struct Fresh {
+    pub(super) workspace: Workspace,
+    /// Keeps what the workspace stands on.
+    _lower: Option<Lower>,
+}
+
+impl Machine {
+    /// Makes the workspace of the attempt.
+    pub(super) fn place(&mut self, state: &State, directory: &Path) -> Result<Placed, PortError> {
+        self.lower = None;
+        let tree = &state.opened.base_tree;
+        let (kind, reason) = match self.ground(tree, state.opened.workspace)? {
+            Ground::Copy(reason) => {
+                let private = private(state);
+                workspace::create(&self.repo, tree, directory, Some(&private)).map_err(failed)?;
+                (WorkspaceKind::Copy, reason)
+            }
+            Ground::Lower(lower) => {
+                workspace::create_over(&self.repo, &lower, directory, &private(state))
+                    .map_err(failed)?;
+                self.lower = Some(lower);
+                (WorkspaceKind::Overlay, String::new())
+            }
+        };
+        Ok(Placed {
+            path: directory.display().to_string(),
+            kind,
+            reason,
+        })
+    }
+
+    /// Gets hold of what the workspace of the attempt stands on; a driver that took over has not.
+    pub(super) fn stand(&mut self, state: &State) -> Result<(), PortError> {
+        let left = workspace::left_in(&self.places.attempt(state.attempt));
+        if self.lower.is_none() && matches!(left, Some(Source::Upper(_))) {
+            let tree = &state.opened.base_tree;
+            let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
+            self.lower = Some(lower);
+        }
+        Ok(())
+    }
+
+    /// The workspace in `directory` as a box has it.
+    pub(super) fn mounted(&self, directory: &Path) -> Result<Mount, PortError> {
+        let lowers = match (workspace::left_in(directory), &self.lower) {
+            (Some(Source::Directory(_)), _) => Vec::new(),
+            (Some(Source::Upper(_)), Some(lower)) => vec![lower.files()],
+            (Some(Source::Upper(_)), None) | (None, _) => {
+                return Err(PortError::new(Code::HostFailed, "the workspace is gone"));
+            }
+        };
+        Ok(Workspace::open(directory, lowers).mount(profile::TREE.as_ref()))
+    }
+
+    /// Makes a workspace of exactly `tree` in `directory`, from git objects alone.
+    pub(super) fn fresh(
+        &self,
+        state: &State,
+        tree: &Oid,
+        directory: &Path,
+    ) -> Result<Fresh, PortError> {
+        let (repo, private) = (&self.repo, private(state));
+        // A candidate is used once, so it stands on the checkout that its base has already.
+        let base = &state.opened.base_tree;
+        let ground = if tree == base || self.places.lowers.know(base) {
+            self.ground(base, state.opened.workspace)?
+        } else {
+            Ground::Copy(String::new())
+        };
+        let (made, lower) = match ground {
+            Ground::Copy(_) => {
+                let made = workspace::create(repo, tree, directory, Some(&private));
+                (made, None)
+            }
+            Ground::Lower(lower) if tree == base => {
+                let made = workspace::create_over(repo, &lower, directory, &private);
+                (made, Some(lower))
+            }
+            Ground::Lower(lower) => {
+                let made = workspace::create_between(repo, &lower, tree, directory, &private);
+                (made, Some(lower))
+            }
+        };
+        Ok(Fresh {
+            workspace: made.map_err(failed)?,
+            _lower: lower,
+        })
+    }
+
+    /// What a workspace of `tree` is best made of.
+    fn ground(&self, tree: &Oid, choice: WorkspaceChoice) -> Result<Ground, PortError> {
+        let lowers = &self.places.lowers;
+        let asked = choice == WorkspaceChoice::Overlay;
+        if choice == WorkspaceChoice::Copy {
+            return Ok(Ground::Copy("the policy of the repository".to_owned()));
+        }
+        // What was worth a checkout once is worth using it.
+        if !asked && !lowers.know(tree) {
+            let files = self.repo.read_tree(tree).map_err(git)?.len();
+            if files < LEAST_FILES {
+                let reason = format!("{files} files, an overlay begins at {LEAST_FILES}");
+                return Ok(Ground::Copy(reason));
+            }
+        }
+        if let Some(refusal) = layered::refusal(&self.launcher, &self.places.cache) {
+            let reason = format!("no overlay: {refusal}");
+            return if asked {
+                Err(PortError::new(Code::BoxUnavailable, reason))
+            } else {
+                Ok(Ground::Copy(reason))
+            };
+        }
+        let lower = lowers.hold(&self.repo, tree).map_err(failed)?;
+        Ok(Ground::Lower(lower))
+    }
+}
+
+/// The git directory of a workspace.
+fn private(state: &State) -> PrivateGit {
+    PrivateGit {
+        commit: state.opened.base_commit.clone(),
+        objects: profile::OBJECTS.into(),
+    }
+}
+
+fn failed(error: WorkspaceError) -> PortError {
+    PortError::of(Code::HostFailed, error)
+}

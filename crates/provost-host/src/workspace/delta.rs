@@ -1,0 +1,112 @@
+//! Makes the layer that turns a checkout of one tree into a checkout of another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use provost_core::change::Node;
+use provost_core::object::{Mode, Oid};
+use provost_core::path::RawPath;
+use rustix::fs::{FileType, Mode as Permissions};
+use rustix::io::Errno;
+
+use super::checkout::{self, Written};
+use super::{WorkspaceError, system};
+use crate::beneath::Beneath;
+use crate::capture::has_below;
+use crate::git::Repository;
+
+type Files = BTreeMap<RawPath, Node>;
+
+/// Writes into the empty directory `target` what `files`, which are those of the tree `after`, have
+/// other than the tree `before`; what is gone is marked as an overlay marks it.
+pub(super) fn write(
+    repo: &Repository,
+    before: &Oid,
+    (after, files): (&Oid, &Files),
+    target: &Path,
+) -> Result<Written, WorkspaceError> {
+    let mut new = Files::new();
+    let mut gone = BTreeSet::new();
+    for change in repo.differences(before, after)? {
+        match change.after {
+            Some(node) => {
+                new.insert(change.path, node);
+            }
+            None => gone.extend(gone_with(files, &change.path)),
+        }
+    }
+    let written = checkout::write(repo, &new, target)?;
+    let root = Beneath::new(target).map_err(system("open", target))?;
+    for path in &gone {
+        mark(&root, path.as_bytes()).map_err(system("mark a removal in", target))?;
+    }
+    Ok(written)
+}
+
+/// What has to be marked so that `path` is gone: the outermost directory that `files` has nothing
+/// in, or itself; nothing where a file takes the place.
+fn gone_with(files: &Files, path: &RawPath) -> Option<RawPath> {
+    let bytes = path.as_bytes();
+    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    for (at, _) in slashes {
+        let directory = RawPath::new(&bytes[..at]);
+        match files.get(&directory) {
+            // An empty directory stands there, through which the checkout below is seen.
+            Some(node) if node.mode == Mode::Gitlink => {}
+            Some(_) => return None,
+            None if !has_below(files, &directory) => return Some(directory),
+            None => {}
+        }
+    }
+    (!has_below(files, path)).then(|| path.clone())
+}
+
+/// Puts a device where something is gone, which the kernel lets everybody make.
+fn mark(root: &Beneath, path: &[u8]) -> rustix::io::Result<()> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    for (at, _) in slashes {
+        match checkout::make_directory(root, &path[..at]) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (parent, name) = checkout::parent_of(root, path)?;
+    let kind = FileType::CharacterDevice;
+    rustix::fs::mknodat(parent, name, kind, Permissions::empty(), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_marked_as_high_up_as_can_be() {
+        let node = |mode| Node {
+            mode,
+            oid: Oid::try_from("4b825dc642cb6eb9a060e54bf8d69288fbee4904").unwrap(),
+        };
+        let files = [
+            ("a/b/c", Mode::File),
+            ("file", Mode::File),
+            ("link", Mode::Gitlink),
+            ("now/below", Mode::File),
+        ];
+        let files: Files = files
+            .into_iter()
+            .map(|(path, mode)| (RawPath::new(path), node(mode)))
+            .collect();
+        let cases = [
+            ("a/b/gone", Some("a/b/gone")),
+            ("a/x/y/z", Some("a/x")),
+            ("x/y", Some("x")),
+            ("x", Some("x")),
+            ("file/was/directory", None),
+            ("link/was/directory", Some("link/was")),
+            ("now", None),
+        ];
+        for (path, want) in cases {
+            let found = gone_with(&files, &RawPath::new(path));
+            assert_eq!(found, want.map(RawPath::new), "{path}");
+        }
+    }
+}

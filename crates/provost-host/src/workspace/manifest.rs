@@ -1,0 +1,315 @@
+//! Remembers what the kernel says about each file of a checkout, to see whether anybody touched it.
+//!
+//! Nobody can set the change time of a file, so one that was written to, replaced or renamed is
+//! noticed without being read; an entry that came or went shows in the times of its directory.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use provost_core::object::{Oid, sha256};
+use provost_core::path::RawPath;
+use rayon::prelude::*;
+use rustix::fs::{AtFlags, Stat};
+
+use crate::beneath::Beneath;
+
+/// The largest manifest we read, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// How many hexadecimal digits close a manifest.
+const SEAL: usize = 64;
+
+/// What is remembered of one file, link or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) mode: u32,
+    pub(super) size: u64,
+    pub(super) inode: u64,
+    /// Seconds and nanoseconds.
+    pub(super) modified: (i64, u64),
+    /// Seconds and nanoseconds.
+    pub(super) changed: (i64, u64),
+}
+
+impl From<&Stat> for Facts {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            mode: stat.st_mode,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            inode: stat.st_ino,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// Everything in a checkout.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The tree that was checked out.
+    pub(super) tree: Oid,
+    /// What all files hold together.
+    pub(super) bytes: u64,
+    /// What each directory holds, by name; the top one holds itself as well, by the name `.`.
+    directories: Vec<(RawPath, Names)>,
+}
+
+type Names = Vec<(Vec<u8>, Facts)>;
+
+impl Manifest {
+    /// Asks the kernel about `paths`, which are all files of the checkout `root`, and about all
+    /// directories they lie in.
+    pub(super) fn take<'a>(
+        root: &Path,
+        tree: &Oid,
+        paths: impl Iterator<Item = &'a RawPath>,
+    ) -> std::io::Result<Self> {
+        let mut names: BTreeMap<RawPath, Vec<Vec<u8>>> = BTreeMap::new();
+        names.insert(RawPath::new(""), vec![b".".to_vec()]);
+        for path in paths {
+            enter(&mut names, path.as_bytes());
+        }
+        let root = Beneath::new(root)?;
+        let ask = |(directory, names): (RawPath, Vec<Vec<u8>>)| {
+            let fd = root.directory(directory.as_bytes())?;
+            let ask = |name: Vec<u8>| look(&fd, &name).map(|facts| (name, facts));
+            let names = names.into_iter().map(ask);
+            Ok((directory, names.collect::<rustix::io::Result<_>>()?))
+        };
+        let directories: Vec<(RawPath, Names)> = names
+            .into_par_iter()
+            .map(ask)
+            .collect::<rustix::io::Result<_>>()?;
+        let names = directories.iter().flat_map(|(_, names)| names);
+        let sizes = names.map(|(_, facts)| facts.size);
+        Ok(Self {
+            tree: tree.clone(),
+            bytes: sizes.fold(0, u64::saturating_add),
+            directories,
+        })
+    }
+
+    /// Whether everything in `root` is as it was.
+    pub(super) fn holds(&self, root: &Path) -> bool {
+        let Ok(root) = Beneath::new(root) else {
+            return false;
+        };
+        self.directories.par_iter().all(|(directory, names)| {
+            let fd = root.directory(directory.as_bytes());
+            let is = |fd: &OwnedFd, name, facts| look(fd, name).is_ok_and(|now| now == facts);
+            fd.is_ok_and(|fd| names.iter().all(|(name, facts)| is(&fd, name, *facts)))
+        })
+    }
+
+    /// What is remembered of the files, by path.
+    pub(super) fn facts(&self) -> BTreeMap<RawPath, Facts> {
+        let all = self.directories.iter().flat_map(|(directory, names)| {
+            let path = |(name, facts): &(Vec<u8>, Facts)| (directory.join(name), *facts);
+            names.iter().map(path)
+        });
+        all.collect()
+    }
+
+    /// Writes it to the new file `path`, and waits until it is on disk.
+    pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
+        let mut bytes = format!("{} {}\n", self.tree, self.bytes).into_bytes();
+        for (directory, names) in &self.directories {
+            bytes.extend_from_slice(directory.as_bytes());
+            writeln!(bytes, "\0{}", names.len())?;
+            for (name, facts) in names {
+                let Facts {
+                    mode,
+                    size,
+                    inode,
+                    modified: (modified, modified_nanos),
+                    changed: (changed, changed_nanos),
+                } = facts;
+                bytes.extend_from_slice(name);
+                write!(bytes, "\0{mode} {size} {inode} ")?;
+                writeln!(
+                    bytes,
+                    "{modified} {modified_nanos} {changed} {changed_nanos}"
+                )?;
+            }
+        }
+        let seal = sha256(&bytes);
+        bytes.extend_from_slice(seal.as_bytes());
+        let mut file = std::fs::File::create_new(path)?;
+        file.write_all(&bytes)?;
+        file.sync_all()
+    }
+
+    /// Reads what [`Self::write`] wrote; anything else is nothing.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).ok()?;
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let body = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?.0;
+        if sha256(body).as_bytes() != &bytes[body.len()..] {
+            return None;
+        }
+        let mut rest = body;
+        let (tree, bytes) = line(&mut rest)?.split_once(' ')?;
+        let (tree, bytes) = (tree.try_into().ok()?, bytes.parse().ok()?);
+        let mut directories = Vec::new();
+        while !rest.is_empty() {
+            let directory = RawPath::new(name(&mut rest)?);
+            let count: usize = line(&mut rest)?.parse().ok()?;
+            let mut names = Names::new();
+            for _ in 0..count {
+                let name = name(&mut rest)?.to_vec();
+                names.push((name, facts(line(&mut rest)?)?));
+            }
+            directories.push((directory, names));
+        }
+        Some(Self {
+            tree,
+            bytes,
+            directories,
+        })
+    }
+}
+
+/// Enters `path` under its directory, and the directories above it that are not there yet.
+fn enter(names: &mut BTreeMap<RawPath, Vec<Vec<u8>>>, path: &[u8]) {
+    let mut path = path;
+    loop {
+        let slash = path.iter().rposition(|byte| *byte == b'/');
+        let (directory, name) = match slash {
+            Some(at) => (&path[..at], &path[at + 1..]),
+            None => (&path[..0], path),
+        };
+        let known = names.entry(RawPath::new(directory)).or_default();
+        let is_first = known.is_empty();
+        known.push(name.to_vec());
+        if !is_first {
+            return;
+        }
+        path = directory;
+    }
+}
+
+/// Asks the kernel about a name in a directory.
+fn look(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Facts> {
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Facts::from(&stat))
+}
+
+fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    let (name, others) = rest.split_at(end);
+    *rest = &others[1..];
+    Some(name)
+}
+
+fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (line, others) = rest.split_at(end);
+    *rest = &others[1..];
+    std::str::from_utf8(line).ok()
+}
+
+fn facts(line: &str) -> Option<Facts> {
+    let mut words = line.split(' ');
+    let mut word = || words.next();
+    let facts = Facts {
+        mode: word()?.parse().ok()?,
+        size: word()?.parse().ok()?,
+        inode: word()?.parse().ok()?,
+        modified: (word()?.parse().ok()?, word()?.parse().ok()?),
+        changed: (word()?.parse().ok()?, word()?.parse().ok()?),
+    };
+    word().is_none().then_some(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn checkout() -> (tempfile::TempDir, Manifest) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("tree");
+        fs::create_dir_all(root.join("a/b/c")).unwrap();
+        for path in ["a/b/c/one", "a/two", "a/b/three\nlines", "four"] {
+            fs::write(root.join(path), path).unwrap();
+        }
+        symlink("four", root.join("link")).unwrap();
+        let paths = ["a/b/c/one", "a/two", "a/b/three\nlines", "four", "link"];
+        let paths: Vec<RawPath> = paths.iter().map(|path| RawPath::new(*path)).collect();
+        let tree = Oid::try_from("4b825dc642cb6eb9a060e54bf8d69288fbee4904").unwrap();
+        let manifest = Manifest::take(&root, &tree, paths.iter()).unwrap();
+        (place, manifest)
+    }
+
+    #[test]
+    fn a_manifest_comes_back_as_it_was_written_and_never_damaged() {
+        let (place, manifest) = checkout();
+        let path = place.path().join("manifest");
+        manifest.write(&path).unwrap();
+        assert_eq!(Manifest::read(&path), Some(manifest));
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            assert_eq!(Manifest::read(&path), None, "{at}");
+            fs::write(&path, &bytes[..at]).unwrap();
+            assert_eq!(Manifest::read(&path), None, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn whatever_was_touched_is_noticed() {
+        type Touch = fn(&Path);
+        let touches: [(&str, Touch); 9] = [
+            ("written", |root| {
+                fs::write(root.join("four"), "4our").unwrap()
+            }),
+            ("written and dated back", |root| {
+                let file = fs::File::options()
+                    .write(true)
+                    .open(root.join("a/two"))
+                    .unwrap();
+                let before = file.metadata().unwrap().modified().unwrap();
+                (&file).write_all(b"A").unwrap();
+                file.set_modified(before).unwrap();
+            }),
+            ("replaced", |root| {
+                fs::write(root.join("new"), "a/two").unwrap();
+                fs::rename(root.join("new"), root.join("a/two")).unwrap();
+            }),
+            ("added", |root| {
+                fs::write(root.join("a/b/c/new"), "").unwrap()
+            }),
+            ("added and removed", |root| {
+                fs::write(root.join("a/b/new"), "").unwrap();
+                fs::remove_file(root.join("a/b/new")).unwrap();
+            }),
+            ("removed", |root| {
+                fs::remove_file(root.join("a/b/c/one")).unwrap()
+            }),
+            ("mode", |root| {
+                fs::set_permissions(root.join("four"), fs::Permissions::from_mode(0o600)).unwrap();
+            }),
+            ("link", |root| {
+                fs::remove_file(root.join("link")).unwrap();
+                symlink("five", root.join("link")).unwrap();
+            }),
+            ("all", |root| fs::remove_dir_all(root).unwrap()),
+        ];
+        for (name, touch) in touches {
+            let (place, manifest) = checkout();
+            let root = place.path().join("tree");
+            assert!(manifest.holds(&root), "{name}");
+            // The clock of a file system ticks every few milliseconds.
+            std::thread::sleep(std::time::Duration::from_millis(12));
+            touch(&root);
+            assert!(!manifest.holds(&root), "{name}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Pins the ends of the chains of runs.
+//!
+//! A pin is what shows that records are missing at the end of a chain, so it is on disk when the
+//! call returns. That of a sealed ledger is never changed; that of the chain after the seal only
+//! moves forward.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{Durability, Registry, Trouble, fence};
+use crate::error::StoreError;
+
+/// The last record of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Its number.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: String,
+}
+
+impl Registry {
+    /// Pins the last record of the sealed ledger of a run; the same pin again changes nothing.
+    pub fn pin(&mut self, run_id: &str, pin: &Pin) -> Result<(), StoreError> {
+        self.write(Durability::Synced, |transaction| {
+            match read_pin(transaction, run_id)? {
+                Some(there) if there == *pin => Ok(()),
+                Some(_) => Err(Trouble::Store(StoreError::Pinned {
+                    run_id: run_id.to_owned(),
+                })),
+                None => {
+                    transaction.execute(
+                        "INSERT INTO pin (run_id, seq, hash) VALUES (?1, ?2, ?3)",
+                        params![run_id, fence::to_column(pin.seq)?, pin.hash],
+                    )?;
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    /// The pinned head of a run, if its ledger was sealed here.
+    pub fn pinned(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
+        self.read(|connection| read_pin(connection, run_id))
+    }
+
+    /// Moves the pin of the chain after the seal of a run forward to its last record.
+    pub fn pin_after(&mut self, run_id: &str, pin: &Pin) -> Result<(), StoreError> {
+        let name = after(run_id);
+        self.write(Durability::Synced, |transaction| {
+            let there = read_pin(transaction, &name)?;
+            if there.as_ref().is_some_and(|there| there == pin) {
+                return Ok(());
+            }
+            if there.is_some_and(|there| there.seq >= pin.seq) {
+                return Err(Trouble::Store(StoreError::Pinned {
+                    run_id: run_id.to_owned(),
+                }));
+            }
+            transaction.execute(
+                "INSERT INTO pin (run_id, seq, hash) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (run_id) DO UPDATE SET seq = ?2, hash = ?3",
+                params![name, fence::to_column(pin.seq)?, pin.hash],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The pinned end of the chain after the seal of a run, if it has any record.
+    pub fn pinned_after(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
+        self.read(|connection| read_pin(connection, &after(run_id)))
+    }
+}
+
+/// What the chain after the seal is called among the pins; no run has such a name.
+fn after(run_id: &str) -> String {
+    format!("{run_id}/after")
+}
+
+fn read_pin(connection: &Connection, run_id: &str) -> Result<Option<Pin>, Trouble> {
+    let row: Option<(i64, String)> = connection
+        .prepare_cached("SELECT seq, hash FROM pin WHERE run_id = ?1")?
+        .query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let pin = row.map(|(seq, hash)| {
+        Ok::<_, Trouble>(Pin {
+            seq: fence::from_column(seq)?,
+            hash,
+        })
+    });
+    pin.transpose()
+}

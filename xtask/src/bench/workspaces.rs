@@ -1,0 +1,35 @@
+//! Workspaces of a large base, and what is captured from them.
+
+use super::ground::Ground;
+use super::table::Report;
+use super::{BenchError, Programs};
+
+/// An overlay workspace on a warm base, in calls of `git worktree add`.
+const WORKSPACE: f64 = 0.02;
+
+/// A capture after twenty edits, in calls of `git status`.
+const CAPTURE: f64 = 0.3;
+
+/// Measures a base of `files` files.
+pub(super) fn measure(
+    programs: &Programs,
+    ground: &Ground,
+    files: usize,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let checkout = ground.checkout_of(files)?;
+    let scratch = ground.fresh()?.display().to_string();
+    let found = programs.example("workspace_bench", &[&checkout, &scratch, "3"], ground)?;
+    let (workspace, added) = (found.of("workspace"), found.of("worktree-add"));
+    let name = format!("workspace of {files} files : worktree");
+    report.judge(&name, workspace, added, WORKSPACE);
+    report.tell(
+        "the same with a box : worktree",
+        found.of("workspace-box"),
+        added,
+    );
+    report.tell("the same as a copy : worktree", found.of("copy"), added);
+    let (capture, status) = (found.of("capture"), found.of("git-status"));
+    report.judge("capture of 20 edits : git status", capture, status, CAPTURE);
+    Ok(())
+}
