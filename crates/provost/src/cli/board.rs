@@ -254,7 +254,8 @@ fn run_heartbeat(heartbeat: &Heartbeat) -> Result<Answer, Stop> {
 fn run_result(report: &Report) -> Result<Answer, Stop> {
     let result = payload::read_result(&desk::read(&report.file)?)?;
     let log = desk::read_log(&result.worklog_path)?;
-    let desk = Desk::of(result.run_id.clone())?;
+    // Nobody begins a board by reporting to it.
+    let desk = Desk::begun(result.run_id.clone())?;
     desk.ask(clock::now_millis(), |board| {
         let report = payload::report(board, &result, log.as_deref())?;
         Ok(Request::Result(Box::new(report)))

@@ -75,6 +75,16 @@ impl Desk {
         Ok(Self::at(Place::find()?, run_id))
     }
 
+    /// The board of the run `run_id`, which must be there.
+    pub(super) fn begun(run_id: String) -> Result<Self, Stop> {
+        let desk = Self::of(run_id)?;
+        if desk.is_begun() {
+            return Ok(desk);
+        }
+        let reason = format!("the run {} has no board", desk.run_id);
+        Err(Verdict::deny(Code::LedgerInconsistent, reason).into())
+    }
+
     fn at(place: Place, run_id: String) -> Self {
         Self {
             directory: place.boards().join(&run_id),
