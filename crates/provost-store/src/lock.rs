@@ -187,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_gets_the_lock_when_it_is_free_or_gives_up() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("board.lock");
+        let patience = Duration::from_millis(50);
+        let first = DriverLock::acquire(&path, &owner(1), patience).unwrap();
+        let late = DriverLock::acquire(&path, &owner(2), patience);
+        assert!(matches!(late, Err(StoreError::Busy { .. })));
+        drop(first);
+        assert!(DriverLock::acquire(&path, &owner(2), patience).is_ok());
+    }
+
+    #[test]
     fn no_child_inherits_the_lock() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("driver.lock");

@@ -24,6 +24,7 @@ use super::watchdog::{self, WatchError, Watched};
 use super::worklog::{self, LastEntry, WorklogError};
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
+const SECOND: i128 = 1000 * NANOS_PER_MILLI;
 
 /// What somebody wants of a board.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,6 +165,9 @@ pub enum Refusal {
     /// The log does not end as it must.
     #[error(transparent)]
     Log(#[from] WorklogError),
+    /// A sign of life lies in the future.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     /// Things would no longer fit together.
     #[error("the board would not be consistent: {0}")]
     Inconsistent(Issue),
@@ -185,6 +189,7 @@ impl Refusal {
             Self::Delta(error) => error.code(),
             Self::Row(fault) => fault.code(),
             Self::Log(error) => error.code(),
+            Self::Watch(error) => error.code(),
         }
     }
 }
@@ -327,6 +332,18 @@ impl Board {
         now: i64,
     ) -> Result<Option<Fact>, Refusal> {
         self.ledger().require_base(base, &deltas)?;
+        for delta in &deltas {
+            // Else the watchdog could not judge the task for as long.
+            let beat = delta
+                .pulse
+                .last_heartbeat_at
+                .as_deref()
+                .and_then(time::read);
+            let limit = i128::from(now) * NANOS_PER_MILLI + watchdog::CLOCK_SKEW * SECOND;
+            if beat.is_some_and(|beat| beat.nanos > limit) {
+                return Err(WatchError::Future(delta.task_id.clone()).into());
+            }
+        }
         if deltas.iter().all(|delta| self.ledger().knows(delta)) {
             // That no id is used twice is still looked at.
             self.clone().apply(&applied(deltas, blockers, now))?;

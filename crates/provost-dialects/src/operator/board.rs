@@ -71,12 +71,11 @@ pub fn report(board: &Board, result: &TaskResult, log: Option<&[u8]>) -> Result<
         if let Some(terms) = board.terms(task) {
             let packet = Node::from(terms.packet.clone());
             let bounds = Bounds::read(&packet, *Place::root(), &mut found.fresh());
-            match bounds {
-                Some(bounds) => bounds.judge(result, *Place::root(), found),
-                None => {
-                    let problem = "the assignment of the task cannot be read";
-                    found.add(Code::LedgerInconsistent, *Place::root(), problem);
-                }
+            if let Some(bounds) = bounds {
+                bounds.judge(result, *Place::root(), found);
+            } else {
+                let problem = "the assignment of the task cannot be read";
+                found.add(Code::LedgerInconsistent, *Place::root(), problem);
             }
         }
         let log_end = match log.filter(|_| board.log(task).is_empty()) {

@@ -68,9 +68,11 @@ fn task_files(row: &Row, card: &Card) -> Vec<(String, Vec<u8>)> {
     }
     let tail = card.log.len().saturating_sub(LINES_OF_A_LOG);
     let lines = card.log[tail..].iter();
-    let lines: String = lines.map(|line| format!("{}\n", line.line)).collect();
+    let lines: Vec<u8> = lines
+        .flat_map(|line| line.line.bytes().chain([b'\n']))
+        .collect();
     if !lines.is_empty() {
-        files.push((format!("worklogs/{task}.jsonl"), lines.into_bytes()));
+        files.push((format!("worklogs/{task}.jsonl"), lines));
     }
     files
 }

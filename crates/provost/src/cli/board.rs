@@ -52,6 +52,9 @@ pub(super) struct Which {
     run: Option<String>,
 }
 
+/// How far the clocks of two machines may differ, in milliseconds.
+const FORGIVEN: i64 = 30_000;
+
 /// Says what time it is.
 #[derive(Args)]
 struct Moment {
@@ -69,6 +72,16 @@ impl Moment {
                 Ok(time::parse(text).map_err(|error| wrong(&error))?)
             }
         }
+    }
+
+    /// The same for a sign of life, which nobody gives ahead of time.
+    fn of_life(&self) -> Result<i64, Stop> {
+        let millis = self.millis()?;
+        if millis > clock::now_millis().saturating_add(FORGIVEN) {
+            let reason = "`--now` lies in the future";
+            return Err(Failure::new(Code::UsageError, reason).into());
+        }
+        Ok(millis)
     }
 }
 
@@ -237,7 +250,7 @@ fn run_assign(assign: &Assign) -> Result<Answer, Stop> {
     let owner = assign.owner.clone();
     let terms = Box::new(terms);
     let desk = Desk::of(run_id)?;
-    desk.ask(assign.moment.millis()?, |_| {
+    desk.ask(assign.moment.of_life()?, |_| {
         Ok(Request::Assign { owner, terms })
     })
 }
@@ -246,7 +259,7 @@ fn run_heartbeat(heartbeat: &Heartbeat) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&heartbeat.task)?;
     let owner = heartbeat.owner.clone();
     let desk = Desk::find(&heartbeat.which)?;
-    desk.ask(heartbeat.moment.millis()?, |_| {
+    desk.ask(heartbeat.moment.of_life()?, |_| {
         Ok(Request::Heartbeat { task_id, owner })
     })
 }
@@ -280,7 +293,7 @@ fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
         (Some(said), _) => Desk::of(said.clone())?,
         (None, _) => Desk::find(&apply.which)?,
     };
-    desk.ask(apply.moment.millis()?, |_| {
+    desk.ask(apply.moment.of_life()?, |_| {
         Ok(Request::Apply {
             base: stream.base_version,
             deltas: stream.deltas,

@@ -21,7 +21,6 @@ pub(crate) struct Desk {
 pub(crate) struct Said {
     pub(crate) exit: i32,
     pub(crate) json: Value,
-    pub(crate) err: String,
 }
 
 impl Desk {
@@ -87,8 +86,8 @@ impl Desk {
         let output = self.command(words).output().unwrap();
         Said {
             exit: output.status.code().unwrap_or(-1),
-            json: serde_json::from_slice(&output.stdout).unwrap_or_default(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            json: serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|_| json!(String::from_utf8_lossy(&output.stderr))),
         }
     }
 

@@ -215,6 +215,23 @@ fn each_run_has_a_board_of_its_own() {
 }
 
 #[test]
+fn nobody_lives_ahead_of_time() {
+    let desk = Desk::new();
+    let file = desk.assignment(1, "src");
+    let ahead = ["--now", "2999-01-01T00:00:00Z"];
+    let assign = ["assign", &file, "--owner", "ada"];
+    assert_eq!(desk.board(&[&assign[..], &ahead].concat()).exit, 2);
+    desk.granted(&assign);
+    assert_eq!(
+        desk.board(&[&["heartbeat", "T-1"][..], &ahead].concat())
+            .exit,
+        2
+    );
+    let said = desk.board(&["tick", "--now", "yesterday"]);
+    assert_eq!((said.exit, &said.json["code"]), (2, &json!("USAGE_ERROR")));
+}
+
+#[test]
 fn a_result_begins_no_board() {
     let desk = Desk::new();
     let refused = desk.refused(&["result", &desk.result(1, "src", "done")]);

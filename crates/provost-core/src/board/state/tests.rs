@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::board::decide::{Decision, Report, Request};
 use crate::board::delta::{Create, Delta};
-use crate::board::lock;
+use crate::board::lock::conflicts;
 use crate::board::row::{Priority, Pulse, Status};
 use crate::code::Code;
 use crate::record::{self, Head};
@@ -98,104 +98,96 @@ fn refusal(board: &Board, request: Request) -> Option<Code> {
     board.decide(request, 0).err().map(|error| error.code())
 }
 
-#[test]
-fn a_refusal_names_the_rule() {
-    let board = after(vec![
-        assign(1, 0, &[]),
-        apply(1, vec![delta("t", 3, Status::Todo)]),
-    ]);
-    let beat = |number, owner: &str| Request::Heartbeat {
+/// A board on which T-1 is in progress on `a`, and T-3 is to be done; its version is 2.
+fn two_tasks() -> Board {
+    let todo = apply(1, vec![delta("t", 3, Status::Todo)]);
+    after(vec![assign(1, 0, &[]), todo])
+}
+
+fn beat(number: u8, owner: &str) -> Request {
+    Request::Heartbeat {
         task_id: task(number),
         owner: Some(owner.to_owned()),
-    };
-    let places = |names: &[&str]| {
-        names
-            .iter()
-            .map(|one| Resource::parse(one).unwrap())
-            .collect()
-    };
-    let release = |number| Request::Release {
+    }
+}
+
+fn lock(number: u8, names: &[&str]) -> Request {
+    let names = names.iter().map(|one| Resource::parse(one).unwrap());
+    Request::Lock {
         task_id: task(number),
-        resources: None,
-    };
-    let lock = |number, names: &[&str]| Request::Lock {
-        task_id: task(number),
-        resources: places(names),
-    };
-    let step = |number, status| apply(2, vec![delta("x", number, status)]);
-    let cases = [
+        resources: names.collect(),
+    }
+}
+
+fn expect_refusals(cases: Vec<(&str, Request, Code)>) {
+    let board = two_tasks();
+    for (name, request, want) in cases {
+        assert_eq!(refusal(&board, request), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn what_a_worker_may_not_is_refused_by_its_rule() {
+    use Code::{DependencyNotMet, InvalidTransition, LedgerInconsistent, MissingRequiredInput};
+    use Status::{Blocked, Done};
+    expect_refusals(vec![
         ("overlap", assign(2, 1, &[]), Code::LockConflict),
-        (
-            "again, otherwise",
-            assign(1, 3, &[]),
-            Code::InvalidTransition,
-        ),
-        ("not done", assign(2, 3, &[1]), Code::DependencyNotMet),
-        ("not there", assign(2, 3, &[9]), Code::DependencyNotMet),
-        ("itself", assign(2, 3, &[2]), Code::DependencyNotMet),
-        ("beat of nobody", beat(9, "ada"), Code::LedgerInconsistent),
+        ("again, otherwise", assign(1, 3, &[]), InvalidTransition),
+        ("not done", assign(2, 3, &[1]), DependencyNotMet),
+        ("not there", assign(2, 3, &[9]), DependencyNotMet),
+        ("itself", assign(2, 3, &[2]), DependencyNotMet),
+        ("beat of nobody", beat(9, "ada"), LedgerInconsistent),
         ("beat of another", beat(1, "bob"), Code::NonCompliant),
-        ("beat too early", beat(3, "ada"), Code::InvalidTransition),
+        ("beat too early", beat(3, "ada"), InvalidTransition),
         (
             "result of nobody",
-            report(9, Status::Done, None),
-            Code::LedgerInconsistent,
+            report(9, Done, None),
+            LedgerInconsistent,
         ),
-        (
-            "result too early",
-            report(3, Status::Done, None),
-            Code::InvalidTransition,
-        ),
-        (
-            "blocked, no code",
-            report(1, Status::Blocked, None),
-            Code::MissingRequiredInput,
-        ),
-        ("needed", release(1), Code::LedgerInconsistent),
-        ("lock by nobody", lock(9, &["d"]), Code::LedgerInconsistent),
+        ("result too early", report(3, Done, None), InvalidTransition),
+        ("no code", report(1, Blocked, None), MissingRequiredInput),
+        ("lock by nobody", lock(9, &["d"]), LedgerInconsistent),
         (
             "lock, half free",
             lock(3, &["d", "a/b"]),
             Code::LockConflict,
         ),
-        ("lock of nothing", lock(3, &[]), Code::MissingRequiredInput),
+        ("lock of nothing", lock(3, &[]), MissingRequiredInput),
         ("lock of forbidden", lock(1, &["z/y"]), Code::LockConflict),
-        (
-            "begun unassigned",
-            step(3, Status::InProgress),
-            Code::MissingRequiredInput,
-        ),
-        (
-            "done unproven",
-            step(1, Status::Done),
-            Code::MissingRequiredInput,
-        ),
-        (
-            "no such step",
-            step(3, Status::Done),
-            Code::InvalidTransition,
-        ),
-        ("unknown", step(9, Status::Failed), Code::LedgerInconsistent),
-        (
-            "stale",
-            apply(1, vec![delta("x", 1, Status::Failed)]),
-            Code::ConcurrencyConflict,
-        ),
-        (
-            "reused",
-            apply(1, vec![delta("t", 1, Status::Failed)]),
-            Code::ConcurrencyConflict,
-        ),
-    ];
-    for (name, request, want) in cases {
-        assert_eq!(refusal(&board, request), Some(want), "{name}");
-    }
+    ]);
+    let release = Request::Release {
+        task_id: task(1),
+        resources: None,
+    };
+    expect_refusals(vec![("needed", release, LedgerInconsistent)]);
+}
+
+#[test]
+fn what_a_delta_may_not_is_refused_by_its_rule() {
+    use Code::{ConcurrencyConflict, InvalidTransition, LedgerInconsistent, MissingRequiredInput};
+    use Status::{Blocked, Done, Failed, InProgress};
+    let step = |base, id, number, status| apply(base, vec![delta(id, number, status)]);
+    let mut future = delta("x", 1, InProgress);
+    future.pulse.last_heartbeat_at = Some("1970-01-01T00:00:31Z".to_owned());
     let unsaid = Request::Apply {
         base: 2,
-        deltas: vec![delta("x", 3, Status::Blocked)],
+        deltas: vec![delta("x", 3, Blocked)],
         blockers: Vec::new(),
     };
-    assert_eq!(refusal(&board, unsaid), Some(Code::MissingRequiredInput));
+    expect_refusals(vec![
+        (
+            "unassigned",
+            step(2, "x", 3, InProgress),
+            MissingRequiredInput,
+        ),
+        ("unproven", step(2, "x", 1, Done), MissingRequiredInput),
+        ("no such step", step(2, "x", 3, Done), InvalidTransition),
+        ("unknown", step(2, "x", 9, Failed), LedgerInconsistent),
+        ("stale", step(1, "x", 1, Failed), ConcurrencyConflict),
+        ("reused", step(1, "t", 1, Failed), ConcurrencyConflict),
+        ("ahead of time", apply(2, vec![future]), Code::SchemaInvalid),
+        ("blocked without a word", unsaid, MissingRequiredInput),
+    ]);
 }
 
 #[test]
@@ -322,7 +314,7 @@ fn request(board: &Board, act: Act) -> Request {
 
 /// What must hold of every board that requests can make.
 fn sound(board: &Board) -> Result<(), TestCaseError> {
-    prop_assert!(lock::conflicts(board.locks()).is_empty());
+    prop_assert!(conflicts(board.locks()).is_empty());
     for lock in board.locks().iter().filter(|lock| lock.active) {
         prop_assert!(!board.row(&lock.task_id).unwrap().status.is_terminal());
     }
