@@ -11,11 +11,15 @@
 //! No payload format is known in here. `docs/board.md` tells the same to people.
 
 pub mod acceptance;
+pub mod decide;
 pub mod delta;
+pub mod fact;
 pub mod lock;
+pub mod next;
 pub mod reconcile;
 pub mod resource;
 pub mod row;
+pub mod state;
 pub mod transition;
 pub mod watchdog;
 pub mod worklog;

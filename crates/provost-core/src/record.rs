@@ -5,6 +5,7 @@
 //! record before it included, so a record that is changed, moved or dropped breaks the chain from
 //! there on. Only the end of a chain can be cut unseen; a head pinned elsewhere shows that.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -45,6 +46,34 @@ pub struct Event {
     pub payload: Map<String, Value>,
     /// Joins the records of one run across tools.
     pub trace_id: String,
+}
+
+/// The kind and the facts of an event, from a value that serde tags with `event_type` and
+/// `payload`.
+pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
+    let mut fields = match serde_json::to_value(fact) {
+        Ok(Value::Object(fields)) => fields,
+        // Facts are tagged objects; anything else is caught when the ledger is read back.
+        _ => Map::new(),
+    };
+    let kind = fields.remove("event_type");
+    let kind = kind.and_then(|name| name.as_str().map(str::to_owned));
+    let payload = match fields.remove("payload") {
+        Some(Value::Object(payload)) => payload,
+        _ => Map::new(),
+    };
+    (kind.unwrap_or_default(), payload)
+}
+
+impl Event {
+    /// The value that [`tagged`] took apart.
+    pub fn untagged<T: DeserializeOwned>(&self) -> Result<T, json::JsonError> {
+        let kind = Value::String(self.event_type.clone());
+        let payload = Value::Object(self.payload.clone());
+        let fields = [("event_type", kind), ("payload", payload)];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        json::from_value(Value::Object(Map::from_iter(fields)))
+    }
 }
 
 /// One line of a ledger.

@@ -14,6 +14,8 @@ use serde_json::Value;
 use crate::front_matter;
 
 pub mod assignment;
+pub mod board;
+pub mod bundle;
 pub mod entry;
 pub mod envelope;
 mod finding;

@@ -6,6 +6,7 @@
 //! - An intent is on disk before its effect starts.
 //! - This crate reaches the machine only through its ports.
 
+pub mod board;
 pub mod drive;
 pub mod land;
 pub mod ports;

@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::file;
 
 /// The end of the name that a file has until it is whole.
-const UNFINISHED: &str = ".provost-unfinished";
+pub(crate) const UNFINISHED: &str = ".provost-unfinished";
 
 /// The largest file of a bundle that is read into memory.
 const LARGEST: u64 = 256 * 1024 * 1024;

@@ -6,6 +6,7 @@
 //! - Readers never repair.
 //! - No bytes on disk make this crate panic, and nothing waits without a limit.
 
+pub mod board;
 pub mod bundle;
 pub mod driven;
 mod error;

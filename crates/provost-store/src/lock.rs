@@ -24,7 +24,7 @@ const REPLACED_AT_MOST: u32 = 8;
 /// The largest owner we read back, in bytes.
 const LARGEST_OWNER: u64 = 64 * 1024;
 
-/// The right to drive a run; given back when it is dropped.
+/// The right to drive a run, or to use a board; given back when it is dropped.
 #[derive(Debug)]
 pub struct DriverLock {
     file: File,
@@ -48,6 +48,16 @@ impl DriverLock {
             path: path.to_owned(),
             what: "it was removed again and again",
         })
+    }
+
+    /// Takes the lock at `path` for `owner`, and waits for it at most `patience`.
+    pub fn acquire(path: &Path, owner: &Owner, patience: Duration) -> Result<Self, StoreError> {
+        let mut lock = None;
+        wait(path, patience, || {
+            lock = Self::try_acquire(path, owner)?;
+            Ok(lock.is_some())
+        })?;
+        lock.ok_or_else(|| busy(path, patience))
     }
 
     /// Who took the lock at `path` last, as far as that can be read.
@@ -99,20 +109,9 @@ impl Turnstile {
 
     /// Waits for a turn.
     pub(crate) fn enter(&self) -> Result<Turn<'_>, StoreError> {
-        let begin = Instant::now();
-        let mut pause = Duration::from_micros(50);
-        while !try_lock(&self.path, &self.file)? {
-            if begin.elapsed() >= self.patience {
-                return Err(StoreError::Busy {
-                    path: self.path.clone(),
-                    seconds: self.patience.as_secs(),
-                });
-            }
-            // Asking again and again instead of waiting in the kernel gives the wait its limit:
-            // a holder that is stopped must not stop everybody else.
-            sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
-        }
+        wait(&self.path, self.patience, || {
+            try_lock(&self.path, &self.file)
+        })?;
         Ok(Turn(&self.file))
     }
 }
@@ -121,6 +120,34 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // Closing the file gives the lock back as well, should this ever fail.
         let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Tries again and again until it works, at most for `patience`.
+///
+/// Asking again instead of waiting in the kernel gives the wait its limit: a holder that is stopped
+/// must not stop everybody else.
+fn wait(
+    path: &Path,
+    patience: Duration,
+    mut attempt: impl FnMut() -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(50);
+    while !attempt()? {
+        if begin.elapsed() >= patience {
+            return Err(busy(path, patience));
+        }
+        sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn busy(path: &Path, patience: Duration) -> StoreError {
+    StoreError::Busy {
+        path: path.to_owned(),
+        seconds: patience.as_secs(),
     }
 }
 
@@ -157,6 +184,18 @@ mod tests {
         drop(first);
         assert!(DriverLock::try_acquire(&path, &owner(3)).unwrap().is_some());
         assert_eq!(DriverLock::last_owner(&path), Some(owner(3)));
+    }
+
+    #[test]
+    fn who_waits_gets_the_lock_when_it_is_free_or_gives_up() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("board.lock");
+        let patience = Duration::from_millis(50);
+        let first = DriverLock::acquire(&path, &owner(1), patience).unwrap();
+        let late = DriverLock::acquire(&path, &owner(2), patience);
+        assert!(matches!(late, Err(StoreError::Busy { .. })));
+        drop(first);
+        assert!(DriverLock::acquire(&path, &owner(2), patience).is_ok());
     }
 
     #[test]

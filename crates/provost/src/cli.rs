@@ -1,5 +1,6 @@
 //! Parses the command line and sends each command to its module.
 
+mod board;
 mod boxed;
 mod check;
 mod demo;
@@ -78,6 +79,9 @@ enum Command {
     /// Say who holds which paths.
     #[command(subcommand)]
     Lease(salvage::Lease),
+    /// Keep a board of tasks, locks and logs for a planner and its workers.
+    #[command(subcommand)]
+    Board(board::Board),
     /// Run any command behind the same walls as an agent.
     Box(boxed::Boxed),
     /// Judge something by the rules, without running anything.
@@ -107,7 +111,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["verify", "key"]),
     ("Recover", &["salvage", "lease"]),
     ("Judge and box by hand", &["check", "snapshot", "box"]),
-    ("Formats of others", &["packet", "package", "schema"]),
+    (
+        "Formats of others",
+        &["board", "packet", "package", "schema"],
+    ),
 ];
 
 const TEMPLATE: &str = "\
@@ -188,6 +195,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Resume(resume) => resume::run(&resume, reader),
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => salvage::lease(&lease),
+        Command::Board(board) => board::run(&board),
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),

@@ -66,13 +66,19 @@ impl Place {
 
     /// Makes the directories that are not there yet, and keeps git's eyes off them.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        for directory in [self.root.join("runs"), self.cache()?.to_owned()] {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&directory)
-                .map_err(|error| unusable(&directory, &error))?;
-        }
+        make(&self.root.join("runs"))?;
+        make(self.cache()?)?;
+        self.exclude()
+    }
+
+    /// Where boards are kept, one directory for each run of a planner.
+    pub(crate) fn boards(&self) -> PathBuf {
+        self.root.join("boards")
+    }
+
+    /// Makes the directory for boards, and keeps git's eyes off it.
+    pub(crate) fn prepare_boards(&self) -> Result<(), Failure> {
+        make(&self.boards())?;
         self.exclude()
     }
 
@@ -147,6 +153,15 @@ impl Place {
             alive: owner::alive,
         })
     }
+}
+
+/// Makes a directory that only its user may enter.
+fn make(directory: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| unusable(directory, &error))
 }
 
 fn missing(reason: &str) -> Failure {

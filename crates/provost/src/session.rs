@@ -23,11 +23,11 @@ use provost_store::StoreError;
 use provost_store::driven::LiveRegistry;
 use provost_store::lock::DriverLock;
 #[cfg(not(feature = "failpoints"))]
-use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
+pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
 use crate::answer::Failure;
 #[cfg(feature = "failpoints")]
-use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
+pub(crate) use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
 use crate::place::Place;
 
 /// A run that this process drives.
@@ -151,14 +151,18 @@ impl Sealed for SealedRun {
     }
 
     fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
-        let path = self.0.join(AFTER);
-        let ledger = if path.exists() {
-            RunLedger::open(&path, head)
-        } else {
-            RunLedger::create(&path, head)
-        };
+        let ledger = ledger(&self.0.join(AFTER), head);
         let ledger = ledger.map_err(|error| PortError::of(error.code(), error))?;
         Ok(Box::new(ledger))
+    }
+}
+
+/// The ledger at `path` that continues `head`; a new one if there is none.
+pub(crate) fn ledger(path: &Path, head: Head) -> Result<RunLedger, StoreError> {
+    if path.exists() {
+        RunLedger::open(path, head)
+    } else {
+        RunLedger::create(path, head)
     }
 }
 

@@ -10,12 +10,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::code::Code;
 
 use super::row::{Pulse, Row, Status, TaskId};
 
 /// One change of one row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// Names this change; the same id is the same change.
     pub delta_id: String,
@@ -34,7 +36,8 @@ pub struct Delta {
 }
 
 /// Whether a delta means to make its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Create {
     /// It says so.
     Yes,
@@ -113,17 +116,24 @@ impl DeltaError {
         match self {
             Self::TwoRows(_) => Code::LedgerInconsistent,
             Self::Stale { .. } => Code::ConcurrencyConflict,
-            Self::Refused { fault, .. } => match fault {
-                Fault::UnknownTask(_) | Fault::NoOwner => Code::LedgerInconsistent,
-                Fault::Exists(_) | Fault::Reused => Code::ConcurrencyConflict,
-                Fault::NoStep { .. } | Fault::OwnerKept(_) => Code::InvalidTransition,
-            },
+            Self::Refused { fault, .. } => fault.code(),
+        }
+    }
+}
+
+impl Fault {
+    /// The rule behind it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::UnknownTask(_) | Self::NoOwner => Code::LedgerInconsistent,
+            Self::Exists(_) | Self::Reused => Code::ConcurrencyConflict,
+            Self::NoStep { .. } | Self::OwnerKept(_) => Code::InvalidTransition,
         }
     }
 }
 
 /// The rows of a board and what was done to them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ledger {
     version: u64,
     rows: Vec<Row>,
@@ -185,20 +195,46 @@ impl Ledger {
 
     /// The board after `batch`, which was built on the version `base`.
     pub fn apply_on(&self, base: u64, batch: &[Delta], reuse: Reuse) -> Result<Self, DeltaError> {
-        let all_known = batch
-            .iter()
-            .all(|delta| self.applied.contains_key(&delta.delta_id));
-        let is_replay = all_known && !batch.is_empty();
-        if base != self.version && !is_replay {
-            return Err(DeltaError::Stale {
-                base,
-                current: self.version,
-            });
-        }
+        self.require_base(base, batch)?;
         self.apply(batch, reuse)
     }
 
-    fn step(&mut self, delta: &Delta, reuse: Reuse) -> Result<Taken, Fault> {
+    /// Refuses a batch that was built on another version, unless all of it was applied before.
+    pub(super) fn require_base(&self, base: u64, batch: &[Delta]) -> Result<(), DeltaError> {
+        let is_replay = !batch.is_empty() && batch.iter().all(|delta| self.knows(delta));
+        if base == self.version || is_replay {
+            return Ok(());
+        }
+        Err(DeltaError::Stale {
+            base,
+            current: self.version,
+        })
+    }
+
+    /// The row of `task`.
+    pub fn row(&self, task: &TaskId) -> Option<&Row> {
+        self.index.get(task).map(|at| &self.rows[*at])
+    }
+
+    /// Whether a delta with this id was applied.
+    pub(super) fn knows(&self, delta: &Delta) -> bool {
+        self.applied.contains_key(&delta.delta_id)
+    }
+
+    /// Counts one more batch that changed the board.
+    pub(super) fn advance(&mut self) {
+        self.version = self.version.saturating_add(1);
+    }
+
+    /// Says what `task` waits for.
+    pub(super) fn depend(&mut self, task: &TaskId, dependencies: &[TaskId]) {
+        if let Some(at) = self.index.get(task) {
+            self.rows[*at].dependencies = dependencies.to_vec();
+        }
+    }
+
+    /// Applies one delta, once.
+    pub(super) fn step(&mut self, delta: &Delta, reuse: Reuse) -> Result<Taken, Fault> {
         if let Some(earlier) = self.applied.get(&delta.delta_id) {
             let differs = earlier.as_ref().is_some_and(|earlier| earlier != delta);
             return match reuse {
@@ -206,6 +242,14 @@ impl Ledger {
                 Reuse::Refuse | Reuse::Ignore => Ok(Taken::Known),
             };
         }
+        self.change(delta)?;
+        let id = delta.delta_id.clone();
+        self.applied.insert(id, Some(delta.clone()));
+        Ok(Taken::Applied)
+    }
+
+    /// Does to the row what `delta` says, whatever its id.
+    pub(super) fn change(&mut self, delta: &Delta) -> Result<(), Fault> {
         let at = match (self.index.get(&delta.task_id), delta.create) {
             (Some(_), Create::Yes) => return Err(Fault::Exists(delta.task_id.clone())),
             (Some(at), Create::No | Create::Unsaid) => {
@@ -222,9 +266,7 @@ impl Ledger {
         row.status = delta.status;
         row.owner.clone_from(&delta.owner);
         row.pulse.update(&delta.pulse);
-        let id = delta.delta_id.clone();
-        self.applied.insert(id, Some(delta.clone()));
-        Ok(Taken::Applied)
+        Ok(())
     }
 
     /// Makes a row, which begins as `todo` and may take one step at once.
@@ -245,9 +287,12 @@ impl Ledger {
     }
 }
 
+/// What came of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(super) enum Taken {
+    /// It changed the board.
     Applied,
+    /// It had been applied before.
     Known,
 }
 

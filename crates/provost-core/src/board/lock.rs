@@ -150,7 +150,8 @@ impl Locks {
         }
     }
 
-    fn holds(&self, task: &TaskId, resource: &Resource) -> bool {
+    /// Whether `task` holds exactly `resource` now.
+    pub fn holds(&self, task: &TaskId, resource: &Resource) -> bool {
         self.list
             .iter()
             .any(|lock| lock.active && lock.task_id == *task && lock.resource == *resource)

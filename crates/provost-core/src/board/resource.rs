@@ -10,10 +10,13 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::path::LONGEST;
 
 /// A place that can be locked; it stands for itself and everything below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Resource {
     is_absolute: bool,
     /// Components joined by `/`; empty for `/` and for `.`.
@@ -127,6 +130,20 @@ impl Ord for Resource {
 impl PartialOrd for Resource {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl TryFrom<String> for Resource {
+    type Error = ResourceError;
+
+    fn try_from(text: String) -> Result<Self, ResourceError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Resource> for String {
+    fn from(resource: Resource) -> Self {
+        resource.to_string()
     }
 }
 

@@ -2,11 +2,17 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The name of a task: `T-` and digits, or 36 hexadecimal digits and dashes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TaskId(String);
+
+/// A text that names no task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a task id: `T-` and digits, or a UUID")]
+pub struct NoTaskId(pub String);
 
 impl TaskId {
     /// The task that `text` names.
@@ -20,6 +26,20 @@ impl TaskId {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = NoTaskId;
+
+    fn try_from(text: String) -> Result<Self, NoTaskId> {
+        Self::parse(&text).ok_or(NoTaskId(text))
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(task: TaskId) -> Self {
+        task.0
     }
 }
 
@@ -50,7 +70,7 @@ fn is_all(text: &str, is_good: impl Fn(u8) -> bool) -> bool {
 }
 
 /// Where a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Nobody has begun.
@@ -123,7 +143,7 @@ impl fmt::Display for Status {
 }
 
 /// How urgent a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// When there is nothing else.
@@ -158,7 +178,7 @@ impl Priority {
 }
 
 /// What the watchdog needs to know about a task; what nobody said is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pulse {
     /// When its owner last gave a sign of life, as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::{Gate, Step};
 use crate::change::{Change, Finding, Ignored};
@@ -15,7 +14,7 @@ use crate::net::credential::Credential;
 use crate::object::{ObjectFormat, Oid};
 use crate::path::RawPath;
 use crate::protect::Extra;
-use crate::record::{Event, Level};
+use crate::record::{self, Event, Level};
 use crate::verdict::Verdict;
 
 /// One thing that happened in a run.
@@ -378,22 +377,11 @@ pub struct Names {
 impl Fact {
     /// The fact as an event of the run `names`, at the time `ts`.
     pub fn event(&self, names: &Names, attempt: u32, ts: String) -> Event {
-        let mut fields = match serde_json::to_value(self) {
-            Ok(Value::Object(fields)) => fields,
-            // Facts are tagged objects; anything else is caught when the ledger is read back.
-            _ => Map::new(),
-        };
-        let event_type = fields
-            .remove("event_type")
-            .and_then(|name| name.as_str().map(str::to_owned));
-        let payload = match fields.remove("payload") {
-            Some(Value::Object(payload)) => payload,
-            _ => Map::new(),
-        };
+        let (event_type, payload) = record::tagged(self);
         Event {
             ts,
             level: self.level(),
-            event_type: event_type.unwrap_or_default(),
+            event_type,
             run_id: names.run_id.clone(),
             task_id: Some(names.task_id.clone()),
             attempt: Some(attempt),
@@ -404,14 +392,7 @@ impl Fact {
 
     /// The fact that `event`, number `seq` of its ledger, holds.
     pub fn of(event: &Event, seq: u64) -> Result<Self, NoFact> {
-        let fields = Map::from_iter([
-            (
-                "event_type".to_owned(),
-                Value::String(event.event_type.clone()),
-            ),
-            ("payload".to_owned(), Value::Object(event.payload.clone())),
-        ]);
-        json::from_value(Value::Object(fields)).map_err(|source| NoFact { seq, source })
+        event.untagged().map_err(|source| NoFact { seq, source })
     }
 
     /// The fact that `judgement` is recorded as.

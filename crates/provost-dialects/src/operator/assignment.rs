@@ -19,7 +19,7 @@ const OUTPUT_SCHEMA: &str = "subagent_result_v1";
 
 const LONGEST_OBJECTIVE: usize = 5000;
 pub(super) const LONGEST_TITLE: usize = 500;
-const SHORTEST_HEARTBEAT: u64 = 5;
+pub(super) const SHORTEST_HEARTBEAT: u64 = 5;
 
 /// A task for a worker, with what the worker must know.
 #[derive(Debug, Clone, PartialEq)]

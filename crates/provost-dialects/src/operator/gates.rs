@@ -66,7 +66,7 @@ fn judge_result(
 }
 
 /// What an assignment says about its result: all of a packet, or only the scope.
-struct Bounds {
+pub(super) struct Bounds {
     lock_scope: Vec<Resource>,
     forbidden_scope: Vec<Resource>,
     run_id: Option<String>,
@@ -75,7 +75,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn read(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Self> {
+    pub(super) fn read(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Self> {
         let object = Object::of(value, place, found)?;
         if object.optional("task").is_some() {
             let packet = assignment::parse(value, place, found)?;
@@ -112,7 +112,7 @@ impl Bounds {
         })
     }
 
-    fn judge(&self, result: &TaskResult, place: Place<'_>, found: &mut Findings) {
+    pub(super) fn judge(&self, result: &TaskResult, place: Place<'_>, found: &mut Findings) {
         if self
             .run_id
             .as_ref()

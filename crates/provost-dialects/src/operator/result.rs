@@ -2,7 +2,7 @@
 
 use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
-use provost_core::board::row::TaskId;
+use provost_core::board::row::{Status, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
 use serde_json::{Value, json};
@@ -48,12 +48,17 @@ pub enum Outcome {
 impl Outcome {
     const ALL: [Self; 3] = [Self::Done, Self::Blocked, Self::Failed];
 
-    fn name(self) -> &'static str {
+    /// The state of a task that ended so.
+    pub fn status(self) -> Status {
         match self {
-            Self::Done => "done",
-            Self::Blocked => "blocked",
-            Self::Failed => "failed",
+            Self::Done => Status::Done,
+            Self::Blocked => Status::Blocked,
+            Self::Failed => Status::Failed,
         }
+    }
+
+    fn name(self) -> &'static str {
+        self.status().name()
     }
 
     fn parse(name: &str) -> Option<Self> {

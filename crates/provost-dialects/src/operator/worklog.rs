@@ -133,17 +133,24 @@ fn judge_append(before: &[&str], after: &[&str], payload: Object<'_, '_>, found:
     match worklog::added(before, after) {
         Err(why) => found.add(why.code(), place, why),
         Ok(new) => {
-            let from = after.len() - new.len();
-            let last = last_entry(before);
-            let Some(mut entries) = read(new, from, place, found) else {
-                return;
-            };
-            if let Some(last) = last {
-                entries.insert(0, (from.saturating_sub(1), last));
-            }
-            judge_order(&entries, place, found);
+            read_added(before, new, place, found);
         }
     }
+}
+
+/// Reads the entries of lines that come after those of `before`; only when all are good.
+pub(super) fn read_added(
+    before: &[&str],
+    new: &[&str],
+    place: Place<'_>,
+    found: &mut Findings,
+) -> Option<Vec<(usize, Entry)>> {
+    let from = before.len();
+    let entries = read(new, from, place, found)?;
+    let last = last_entry(before).map(|last| (from.saturating_sub(1), last));
+    let all: Vec<_> = last.into_iter().chain(entries.iter().cloned()).collect();
+    judge_order(&all, place, found);
+    Some(entries)
 }
 
 /// The last entry that was there before, if it can be read; what was there is not judged again.

@@ -1,0 +1,95 @@
+//! Says what a planner who looks at a board has to do next.
+//!
+//! The answer is computed from the board alone, so whoever takes over after a crash decides as the
+//! one before would have.
+
+use std::fmt;
+
+use crate::code::Code;
+
+use super::row::{Row, Status, TaskId};
+use super::state::Board;
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Somebody has to get this task past what blocks it.
+    Unblock {
+        /// Which task.
+        task: TaskId,
+        /// What blocks it.
+        code: Option<Code>,
+    },
+    /// A worker can begin.
+    Assign(TaskId),
+    /// A worker is at work.
+    Await {
+        /// Which task.
+        task: TaskId,
+        /// Who works on it.
+        owner: String,
+    },
+    /// Tasks before it are not done.
+    Hold {
+        /// Which task.
+        task: TaskId,
+        /// The first it waits for.
+        on: TaskId,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unblock { task, code } => match code {
+                Some(code) => write!(formatter, "unblock {task} ({code})"),
+                None => write!(formatter, "unblock {task}"),
+            },
+            Self::Assign(task) => write!(formatter, "assign {task}"),
+            Self::Await { task, owner } => {
+                write!(formatter, "await the result of {task} by {owner}")
+            }
+            Self::Hold { task, on } => write!(formatter, "hold {task} until {on} is done"),
+        }
+    }
+}
+
+impl Board {
+    /// What is to be done, the most urgent first.
+    pub fn next(&self) -> Vec<Action> {
+        let mut rows: Vec<&Row> = self.rows().iter().collect();
+        let urgency = |row: &Row| {
+            let priority = self.terms(&row.task_id).map(|terms| terms.priority);
+            std::cmp::Reverse(priority.unwrap_or_default())
+        };
+        rows.sort_by_key(|row| urgency(row));
+        rows.into_iter()
+            .filter_map(|row| self.action(row))
+            .collect()
+    }
+
+    fn action(&self, row: &Row) -> Option<Action> {
+        let task = row.task_id.clone();
+        let is_open = |on: &&TaskId| !self.row(on).is_ok_and(|row| row.status == Status::Done);
+        match row.status {
+            Status::Todo => Some(match row.dependencies.iter().find(is_open) {
+                Some(on) => Action::Hold {
+                    task,
+                    on: on.clone(),
+                },
+                None => Action::Assign(task),
+            }),
+            Status::InProgress => Some(Action::Await {
+                task,
+                owner: row.owner.clone(),
+            }),
+            Status::Blocked => {
+                let card = self.card(&task);
+                let blocker = card.and_then(|card| card.blocker.as_ref());
+                let code = blocker.map(|blocker| blocker.code);
+                Some(Action::Unblock { task, code })
+            }
+            Status::Done | Status::Failed | Status::Canceled => None,
+        }
+    }
+}

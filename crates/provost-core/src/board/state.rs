@@ -1,0 +1,165 @@
+//! The state of a kept board: a fold over its facts.
+//!
+//! # Invariants
+//!
+//! - Nothing is remembered beside the facts; the same facts give the same board.
+//! - The version is the number of facts. A fact that does not follow the rules is no step of any
+//!   board, so a fold that meets one stops.
+//! - A task that gets blocked, done, failed or canceled gives all its locks back in that step.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::json::JsonError;
+use crate::record::Record;
+
+use super::decide::Refusal;
+use super::delta::Ledger;
+use super::fact::{Blocker, Fact, LogLine, Terms};
+use super::lock::{Lock, Locks};
+use super::resource::Resource;
+use super::row::{Row, TaskId};
+
+mod apply;
+
+/// A board: rows, locks, and what is known of each task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Board {
+    run_id: String,
+    /// What the run is for, as the last assignment says.
+    objective: String,
+    ledger: Ledger,
+    locks: Locks,
+    cards: BTreeMap<TaskId, Card>,
+}
+
+/// What is known of a task beside its row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Card {
+    /// Why its row was made.
+    pub origin: String,
+    /// What was agreed, once it was assigned.
+    pub terms: Option<Terms>,
+    /// The last result as it was handed over.
+    pub result: Option<Value>,
+    /// What is in its way.
+    pub blocker: Option<Blocker>,
+    /// Its log.
+    pub log: Vec<LogLine>,
+}
+
+/// A record that is no step of the board before it.
+#[derive(Debug, thiserror::Error)]
+pub enum NoStep {
+    /// It is no fact of a board.
+    #[error("record {seq} is no fact of a board")]
+    NoFact {
+        /// Which.
+        seq: u64,
+        /// What is wrong with it.
+        source: JsonError,
+    },
+    /// It belongs to another run.
+    #[error("record {seq} belongs to another run")]
+    OtherRun {
+        /// Which.
+        seq: u64,
+    },
+    /// The rules refuse it.
+    #[error("record {seq} breaks a rule")]
+    Refused {
+        /// Which.
+        seq: u64,
+        /// Which rule.
+        source: Refusal,
+    },
+}
+
+impl Board {
+    /// An empty board of the run `run_id`.
+    pub fn new(run_id: &str) -> Self {
+        Self {
+            run_id: run_id.to_owned(),
+            objective: String::new(),
+            ledger: Ledger::default(),
+            locks: Locks::default(),
+            cards: BTreeMap::new(),
+        }
+    }
+
+    /// The board of the run `run_id` after all `records`.
+    pub fn fold(run_id: &str, records: &[Record]) -> Result<Self, NoStep> {
+        let mut board = Self::new(run_id);
+        for record in records {
+            let seq = record.seq;
+            if record.event.run_id != run_id {
+                return Err(NoStep::OtherRun { seq });
+            }
+            let fact = Fact::of(&record.event).map_err(|source| NoStep::NoFact { seq, source })?;
+            let step = board.apply(&fact);
+            step.map_err(|source| NoStep::Refused { seq, source })?;
+        }
+        Ok(board)
+    }
+
+    /// The run it belongs to.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// What the run is for; empty until a task was assigned.
+    pub fn objective(&self) -> &str {
+        &self.objective
+    }
+
+    /// How many batches have changed it.
+    pub fn version(&self) -> u64 {
+        self.ledger.version()
+    }
+
+    /// The rows, oldest first.
+    pub fn rows(&self) -> &[Row] {
+        self.ledger.rows()
+    }
+
+    /// The row of `task`.
+    pub fn row(&self, task: &TaskId) -> Result<&Row, Refusal> {
+        let row = self.ledger.row(task);
+        row.ok_or_else(|| Refusal::UnknownTask(task.clone()))
+    }
+
+    /// The locks, active and past, oldest first.
+    pub fn locks(&self) -> &[Lock] {
+        self.locks.list()
+    }
+
+    /// What `task` holds now.
+    pub fn held_by(&self, task: &TaskId) -> Vec<Resource> {
+        let own = |lock: &&Lock| lock.active && lock.task_id == *task;
+        let held = self.locks.list().iter().filter(own);
+        held.map(|lock| lock.resource.clone()).collect()
+    }
+
+    /// What is known of `task` beside its row.
+    pub fn card(&self, task: &TaskId) -> Option<&Card> {
+        self.cards.get(task)
+    }
+
+    /// What was agreed about `task`.
+    pub fn terms(&self, task: &TaskId) -> Option<&Terms> {
+        self.cards.get(task)?.terms.as_ref()
+    }
+
+    /// The log of `task`.
+    pub fn log(&self, task: &TaskId) -> &[LogLine] {
+        self.cards.get(task).map_or(&[], |card| &card.log)
+    }
+
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+#[cfg(test)]
+mod tests;

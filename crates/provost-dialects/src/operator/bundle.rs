@@ -1,0 +1,157 @@
+//! The files that a planner with a fresh memory begins with.
+//!
+//! They are computed from the board alone and hold no time of their own, so the same board gives
+//! the same bytes, whoever asks and however often.
+
+use provost_core::board::fact::Blocker;
+use provost_core::board::lock::Lock;
+use provost_core::board::row::{Row, TaskId};
+use provost_core::board::state::{Board, Card};
+use provost_core::board::watchdog::SHORTEST_TIMEOUT;
+use provost_core::object::sha256;
+use provost_core::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+use super::assignment::{LONGEST_TITLE, SHORTEST_HEARTBEAT};
+use super::board::recheck;
+use super::handoff::{Handoff, HandoffRow};
+use super::{Kind, shape};
+
+/// How many of the last lines of each log are handed on.
+const LINES_OF_A_LOG: usize = 20;
+
+/// A hand-off, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoffBundle {
+    /// Its name: the version of the board, and a part of the digest of all files.
+    pub name: String,
+    /// The files, by their names.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// The hand-off of `board`, whose last record has the hash `head`; a verdict when the board has
+/// nothing that could be handed on.
+pub fn handoff(board: &Board, head: &str) -> Result<HandoffBundle, Verdict> {
+    let mut payload = compose(board).render();
+    payload["x_board"] = json!({ "version": board.version(), "head": head });
+    let actions = board.next();
+    payload["x_next_actions"] = actions.iter().map(|one| json!(one.to_string())).collect();
+    let verdict = recheck(Kind::Handoff, &payload);
+    if !verdict.allow {
+        return Err(verdict);
+    }
+    let mut files = vec![("handoff.json".to_owned(), pretty(&payload))];
+    for row in board.rows() {
+        let Some(card) = board.card(&row.task_id) else {
+            continue;
+        };
+        files.extend(task_files(row, card));
+    }
+    let mut all = Vec::new();
+    for (name, bytes) in &files {
+        all.extend(format!("{name}\0{}\0", sha256(bytes)).into_bytes());
+    }
+    let digest = sha256(&all);
+    let name = format!("{}-{}", board.version(), &digest[..16]);
+    Ok(HandoffBundle { name, files })
+}
+
+/// The packet of a task that is still open, its result, and the end of its log.
+fn task_files(row: &Row, card: &Card) -> Vec<(String, Vec<u8>)> {
+    let task = &row.task_id;
+    let mut files = Vec::new();
+    if let Some(terms) = card.terms.as_ref().filter(|_| !row.status.is_terminal()) {
+        files.push((format!("assignments/{task}.json"), pretty(&terms.packet)));
+    }
+    if let Some(result) = &card.result {
+        files.push((format!("results/{task}.json"), pretty(result)));
+    }
+    let tail = card.log.len().saturating_sub(LINES_OF_A_LOG);
+    let lines = card.log[tail..].iter();
+    let lines: Vec<u8> = lines
+        .flat_map(|line| line.line.bytes().chain([b'\n']))
+        .collect();
+    if !lines.is_empty() {
+        files.push((format!("worklogs/{task}.jsonl"), lines));
+    }
+    files
+}
+
+fn pretty(value: &Value) -> Vec<u8> {
+    format!("{value:#}\n").into_bytes()
+}
+
+fn compose(board: &Board) -> Handoff {
+    let cards = || {
+        board
+            .rows()
+            .iter()
+            .filter_map(|row| board.card(&row.task_id))
+    };
+    let open = |row: &&Row| !row.status.is_terminal();
+    let mut constraints = Map::new();
+    for row in board.rows().iter().filter(open) {
+        let terms = board.terms(&row.task_id);
+        if let Some(terms) = terms.filter(|terms| !terms.constraints.is_empty()) {
+            constraints.insert(row.task_id.to_string(), json!(terms.constraints));
+        }
+    }
+    let waits = |row: &Row| {
+        let pair = |on: &TaskId| (row.task_id.clone(), on.clone());
+        row.dependencies.iter().map(pair).collect::<Vec<_>>()
+    };
+    let blocker = |one: &Blocker| shape::Blocker {
+        task_id: one.task_id.clone(),
+        code: one.code,
+        reason: match one.reason.trim() {
+            "" => "no reason was given".to_owned(),
+            reason => reason.to_owned(),
+        },
+        details: None,
+    };
+    let is_active = |lock: &&Lock| lock.active;
+    Handoff {
+        run_id: board.run_id().to_owned(),
+        objective: board.objective().to_owned(),
+        constraints: Value::Object(constraints),
+        ledger: board
+            .rows()
+            .iter()
+            .map(|row| render_row(board, row))
+            .collect(),
+        active_locks: board.locks().iter().filter(is_active).cloned().collect(),
+        dependencies: board.rows().iter().flat_map(waits).collect(),
+        open_blockers: cards()
+            .filter_map(|card| card.blocker.as_ref())
+            .map(blocker)
+            .collect(),
+        acceptance_targets: cards()
+            .filter_map(|card| card.terms.as_ref())
+            .map(|terms| (terms.task_id.clone(), terms.acceptance_criteria.clone()))
+            .collect(),
+    }
+}
+
+/// A row as the hand-off has it. A task that nobody assigned yet has no terms: it is called by the
+/// reason it was made for, and has the shortest times, which nobody is held to before it begins.
+fn render_row(board: &Board, row: &Row) -> HandoffRow {
+    let terms = board.terms(&row.task_id);
+    let origin = board.card(&row.task_id).map_or("", |card| &card.origin);
+    let title = match (terms, origin.trim()) {
+        (Some(terms), _) => terms.title.clone(),
+        (None, "") => row.task_id.to_string(),
+        (None, origin) => origin.chars().take(LONGEST_TITLE).collect(),
+    };
+    HandoffRow {
+        task_id: row.task_id.clone(),
+        title,
+        status: row.status,
+        owner: row.owner.clone(),
+        lock_scope: terms.map(|one| one.lock_scope.clone()).unwrap_or_default(),
+        timeout_seconds: terms.map_or(SHORTEST_TIMEOUT, |one| one.timeout_seconds),
+        heartbeat_interval_seconds: terms
+            .map_or(SHORTEST_HEARTBEAT, |one| one.heartbeat_interval_seconds),
+        priority: terms.map(|one| one.priority).unwrap_or_default(),
+        last_heartbeat_at: row.pulse.last_heartbeat_at.clone(),
+    }
+}

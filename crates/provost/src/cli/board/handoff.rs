@@ -1,0 +1,71 @@
+//! Writes the hand-off of a board: a directory that is there whole or not at all.
+
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_dialects::operator::bundle::{self, HandoffBundle};
+use provost_engine::ports::{Bundle as _, PortError};
+use provost_store::board as store;
+use serde_json::json;
+
+use crate::answer::{Answer, Failure};
+use crate::session::{self, RunBundle};
+use crate::show::plain;
+
+use super::Handoff;
+use super::desk::{Desk, Stop};
+
+pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
+    let desk = Desk::find(&handoff.which)?;
+    // The lock keeps two hand-offs from being made in one place.
+    let _turn = desk.enter()?;
+    let (board, head) = desk.board()?;
+    let bundle = bundle::handoff(&board, &head)?;
+    let (target, code) = match &handoff.out {
+        Some(out) => (out.clone(), Code::UsageError),
+        None => (desk.handoffs().join(&bundle.name), Code::EvidenceAltered),
+    };
+    if target.symlink_metadata().is_ok() {
+        if !holds(&target, &bundle).map_err(session::port)? {
+            let reason = "is there already, and is not this hand-off";
+            return Err(Failure::new(code, reason).about(&target).into());
+        }
+    } else {
+        write(&target, &bundle)?;
+    }
+    let names: Vec<&String> = bundle.files.iter().map(|(name, _)| name).collect();
+    let json = json!({
+        "run_id": board.run_id(),
+        "version": board.version(),
+        "name": bundle.name,
+        "directory": target,
+        "files": names,
+        "next_actions": board.next().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    let mut text = format!("hand-off  {}\n", plain(&target.to_string_lossy()));
+    text += &format!("version   {}\n", board.version());
+    for action in board.next() {
+        text += &format!("next: {}\n", plain(&action.to_string()));
+    }
+    Ok(Answer::data(json, text))
+}
+
+fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
+    let beside = store::unfinished(target).map_err(session::store)?;
+    let mut directory = RunBundle::new(&beside);
+    for (name, bytes) in &bundle.files {
+        directory.put(name, bytes).map_err(session::port)?;
+    }
+    store::publish(&beside, target).map_err(session::store)
+}
+
+/// Whether every file of the hand-off is in `target` as it must be.
+fn holds(target: &Path, bundle: &HandoffBundle) -> Result<bool, PortError> {
+    let directory = RunBundle::new(target);
+    for (name, bytes) in &bundle.files {
+        if directory.get(name)?.as_ref() != Some(bytes) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

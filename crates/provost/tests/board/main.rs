@@ -1,0 +1,14 @@
+//! Keeps boards with the real program: one process, many at once, and processes that die.
+
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod desk;
+#[cfg(test)]
+mod life;
+#[cfg(test)]
+mod many;
+#[cfg(test)]
+mod page;
