@@ -143,6 +143,46 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_that_breaks_a_rule_is_named_with_what_to_write_instead() {
+        let desk = Desk::new();
+        let inside = desk.at("repository/src").display().to_string();
+        let cases: &[(&str, &str, &str, &str)] = &[
+            ("--allow", "*.py", "holds a wildcard", "--allow src"),
+            ("--allow", "src/*.py", "holds a wildcard", "--allow src"),
+            ("--allow", "/etc", "is absolute", "from the top"),
+            ("--allow", &inside, "is absolute", "hint: --allow src"),
+            ("--allow", ".", "is the whole repository", "--allow src"),
+            ("--allow", "../x", "`..`", "--allow src"),
+            ("--forbid", "a\\b", "backslash", "--forbid src"),
+            ("--permit-oracle", "*", "wildcard", "--permit-oracle src"),
+            ("--allow-binary", "*", "wildcard", "--allow-binary src"),
+            ("--accept", "cd x && y", "a shell would", "sh check.sh"),
+            ("--accept", "", "there is no command", "sh check.sh"),
+            ("--timeout", "200h", "between 1 second and 7 days", "--help"),
+        ];
+        for (flag, value, problem, instead) in cases {
+            let mut words = greeting("Greet", "true").to_vec();
+            words.extend([flag, value]);
+            let said = desk.provost(&words);
+            assert_eq!(said.exit, 2, "{value}: {said:?}");
+            assert!(
+                said.err
+                    .starts_with(&format!("error[USAGE_ERROR]: `{flag}"))
+            );
+            for want in [problem, instead] {
+                assert!(said.err.contains(want), "{want}: {said:?}");
+            }
+            assert!(!said.err.contains("/allowed_paths"), "{said:?}");
+        }
+        let mut words = greeting("Greet", "true").to_vec();
+        words.extend(["--allow", "*", "--forbid", "/", "--json"]);
+        let said = desk.provost(&words);
+        assert!(said.out.contains("`--allow '*'`: "), "{said:?}");
+        assert!(said.out.contains("also `--forbid /`: "), "{said:?}");
+        assert!(!desk.has_runs());
+    }
+
+    #[test]
     fn a_contract_that_does_not_parse_is_named_with_file_field_and_page() {
         let desk = Desk::new();
         let cases = [
