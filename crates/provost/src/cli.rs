@@ -135,7 +135,19 @@ fn command() -> clap::Command {
         text += "\n";
     }
     let text = text.trim_end().to_owned();
-    command.before_help(text).help_template(TEMPLATE)
+    command
+        .before_help(text)
+        .help_template(TEMPLATE)
+        .mut_subcommand("check", |check| check.mut_subcommands(with_example))
+}
+
+/// A kind of check whose help shows how it is called; those that judge one file are called alike.
+fn with_example(kind: clap::Command) -> clap::Command {
+    if kind.get_after_help().is_some() {
+        return kind;
+    }
+    let example = format!("Example:\n  provost check {} payload.json", kind.get_name());
+    kind.after_help(example)
 }
 
 fn parse() -> Result<Cli, clap::Error> {

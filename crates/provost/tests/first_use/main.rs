@@ -1,0 +1,8 @@
+//! What a person sees who uses the program day by day.
+
+#[cfg(test)]
+mod begin;
+#[cfg(test)]
+mod checks;
+#[cfg(test)]
+mod desk;
