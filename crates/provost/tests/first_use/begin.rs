@@ -207,7 +207,20 @@ fn a_landed_run_says_so_and_leaves_nothing_to_clean_up() {
     assert_eq!(again.exit, 0, "{again:?}");
     assert_eq!(desk.provost(&["verify"]).exit, 0);
     let restored = desk.provost(&["salvage", "restore", "last"]);
+    assert_eq!(restored.exit, 2, "{restored:?}");
+    assert!(restored.err.contains("has landed"), "{restored:?}");
+
+    // Whoever takes the landing back can land again.
+    desk.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let shown = desk.provost(&["show"]);
+    let words = "; the branch does not hold it any more\nnext: provost land run_";
+    assert!(shown.out.contains(words), "{shown:?}");
+    let runs = desk.provost(&["runs"]);
+    assert!(runs.out.contains("  ACCEPTED "), "{runs:?}");
+    assert_eq!(desk.provost(&["salvage", "list"]).out.lines().count(), 2);
+    let restored = desk.provost(&["salvage", "restore", "last"]);
     assert_eq!(restored.exit, 0, "{restored:?}");
+    assert_eq!(desk.provost(&["land", "last"]).exit, 0);
 }
 
 #[test]

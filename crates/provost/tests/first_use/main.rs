@@ -6,3 +6,5 @@ mod begin;
 mod checks;
 #[cfg(test)]
 mod desk;
+#[cfg(test)]
+mod looking;
