@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
 use crate::history::{Beside, Closer, Landed, go_on};
-use crate::show::{findings, headline, plain};
+use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
 use crate::times;
 
@@ -148,6 +148,9 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         for row in findings(verdict) {
             text += &format!("           {}\n", plain(&row));
         }
+    }
+    for note in state.gates.values().flat_map(notes) {
+        text += &format!("  note     {}\n", plain(note));
     }
     for salvage in &state.salvaged {
         text += &format!("  salvaged {}\n", salvage.kept_by);

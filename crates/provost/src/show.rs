@@ -83,8 +83,11 @@ fn render_failure(failure: &Failure) -> String {
 
 fn render_verdict(verdict: &Verdict) -> String {
     if verdict.allow {
-        let notes = notes(verdict).map(|note| format!("  note: {}\n", plain(note)));
-        return format!("ok: {}\n", plain(&verdict.reason)) + &notes.collect::<String>();
+        let mut text = format!("ok: {}\n", plain(&verdict.reason));
+        for note in notes(verdict) {
+            text += &format!("  note: {}\n", plain(note));
+        }
+        return text;
     }
     let mut text = format!("error[{}]: {}\n", verdict.code, plain(&verdict.reason));
     for row in findings(verdict) {
