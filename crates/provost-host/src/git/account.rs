@@ -49,7 +49,8 @@ impl Repository {
         if commits.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let lines: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let lines: Vec<&str> = commits.iter().map(Oid::as_str).collect();
+        let lines = lines.join("\n") + "\n";
         let there = self.rev_list("--no-walk=unsorted", lines.clone())?;
         let outside = self.rev_list("--topo-order", format!("{lines}^{tip}\n"))?;
         let held = |commit: &&Oid| there.contains(*commit) && !outside.contains(*commit);
