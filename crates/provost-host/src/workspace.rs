@@ -11,6 +11,7 @@
 mod checkout;
 mod index;
 mod remove;
+mod size;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -23,6 +24,7 @@ use crate::capture::{self, CaptureError, Limits};
 use crate::git::{GitError, Repository, config};
 
 pub use remove::remove;
+pub use size::size;
 
 /// A directory that an attempt or a command works in.
 #[derive(Debug, Clone, PartialEq, Eq)]

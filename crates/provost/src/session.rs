@@ -170,7 +170,8 @@ impl Sealed for SealedRun {
     }
 }
 
-fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
+/// Takes the run over for this process, if nobody else drives it.
+pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
     let path: PathBuf = directory.join(DRIVER_LOCK);
     match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
         Some(lock) => Ok(lock),

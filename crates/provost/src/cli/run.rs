@@ -113,12 +113,11 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let document = match &run.file {
         Some(file) => input::contract(file)?,
-        None => {
-            let document = flags::document(run);
-            flaws::check(run, &document, place.repo.checkout())?;
-            document
-        }
+        None => flags::document(run),
     };
+    if run.file.is_none() {
+        flaws::check(run, &document, place.repo.checkout())?;
+    }
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::json;
 use provost_host::clock;
 use serde_json::{Value, json};
 
@@ -9,7 +10,10 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::history::Landed;
 use crate::place::Place;
 use crate::show::{headline, plain};
-use crate::{history, report, times};
+use crate::{history, input, report, times};
+
+/// The patch in a bundle.
+const PATCH: &str = "patch.diff";
 
 /// Names a run.
 #[derive(Args)]
@@ -120,10 +124,11 @@ pub(super) fn diff(which: &Which) -> Outcome {
             format!("{run_id} captured nothing"),
         ));
     };
-    let patch = place
-        .repo
-        .patch(&state.opened.base_tree, &captured.tree)
-        .map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let patch = place.repo.patch(&state.opened.base_tree, &captured.tree);
+    // Swept trees may be gone from git; a sealed bundle has the patch.
+    let sealed = || input::read(&place.run(&run_id).join(PATCH), json::LARGEST);
+    let patch =
+        patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
     let text = String::from_utf8_lossy(&patch).into_owned();
     Ok(Answer::data(
         json!({ "run_id": run_id, "patch": text }),

@@ -82,8 +82,8 @@ fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accept
     let kept = desk.git(&["for-each-ref", "--format=%(refname)", "refs/provost/runs"]);
     let run = kept.split('/').nth(3).unwrap();
     // As if the driver had died during a first attempt.
-    let lost = format!("refs/provost/salvage/{run}/1");
-    desk.git(&["update-ref", &lost, kept.trim()]);
+    let salvaged = format!("refs/provost/salvage/{run}/1");
+    desk.git(&["update-ref", &salvaged, kept.trim()]);
     let list = desk.provost(&["salvage", "list"]).out;
     assert!(list.contains("/1  ATTEMPT_LOST        Greet\n"), "{list}");
     assert!(list.contains("/1  ACCEPTED            Greet\n"), "{list}");
@@ -94,7 +94,7 @@ fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accept
 
     // Again is fine; over somebody's work it is not.
     let branch = format!("refs/heads/provost/salvage-salvage-{run}-1");
-    assert_eq!(desk.provost(&["salvage", "restore", &lost]).exit, 0);
+    assert_eq!(desk.provost(&["salvage", "restore", &salvaged]).exit, 0);
     desk.git(&["update-ref", &branch, "main"]);
     let refused = desk.provost(&["salvage", "restore", "last"]);
     assert_eq!(refused.exit, 2, "{refused:?}");

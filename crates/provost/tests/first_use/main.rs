@@ -8,3 +8,7 @@ mod checks;
 mod desk;
 #[cfg(test)]
 mod looking;
+#[cfg(test)]
+mod tidy;
+#[cfg(test)]
+mod usage;

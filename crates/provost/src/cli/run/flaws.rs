@@ -30,7 +30,7 @@ pub(super) fn check(
     let failure = Failure::new(Code::UsageError, words.join("; also "));
     let hint = problems.iter().find_map(|problem| {
         let (flag, value) = flag(run, &problem.path)?;
-        instead(flag, value, checkout)
+        Some(instead(flag, value, checkout))
     });
     Err(match hint {
         Some(hint) => failure.hint(hint),
@@ -86,35 +86,29 @@ fn words(run: &Run, problem: &Problem) -> String {
 }
 
 /// What to write instead of `value`.
-fn instead(flag: &str, value: &str, checkout: Option<&Path>) -> Option<String> {
+fn instead(flag: &str, value: &str, checkout: Option<&Path>) -> String {
     if flag == "--accept" {
-        return Some(
-            "give each command an --accept of its own; it starts at the top of the repository. \
-             What needs a shell goes into a script there: --accept 'sh check.sh'"
-                .to_owned(),
-        );
+        return "give each command an --accept of its own; it starts at the top of the repository. \
+                What needs a shell goes into a script there: --accept 'sh check.sh'"
+            .to_owned();
     }
     if let Some(at) = value.find(['*', '?', '[']) {
         let (directory, _) = value[..at].rsplit_once('/').unwrap_or_default();
-        return Some(match directory {
+        return match directory {
             "" => format!("name files or directories: {flag} src"),
-            directory => format!(
-                "a directory covers all below it: {flag} {}",
-                quote(directory)
-            ),
-        });
+            directory => {
+                let directory = quote(directory);
+                format!("a directory covers all below it: {flag} {directory}")
+            }
+        };
     }
     if value.starts_with('/') {
         let inside = checkout.and_then(|top| Path::new(value).strip_prefix(top).ok());
-        let inside = inside
-            .and_then(Path::to_str)
-            .filter(|path| !path.is_empty());
-        return Some(match inside {
+        let inside = inside.and_then(Path::to_str);
+        return match inside.filter(|path| !path.is_empty()) {
             Some(path) => format!("{flag} {}", quote(path)),
             None => format!("name a path from the top of the repository: {flag} src"),
-        });
+        };
     }
-    Some(format!(
-        "name a file or directory from the top of the repository, for example {flag} src"
-    ))
+    format!("name a file or directory from the top of the repository, for example {flag} src")
 }
