@@ -135,6 +135,23 @@ impl<'a> Short<'a> {
     }
 }
 
+/// The first letter of `name` that shows nothing, or turns the order of what is shown: a name with
+/// one looks like another name.
+pub fn invisible(name: &str) -> Option<char> {
+    name.chars()
+        .find(|letter| is_skipped(*letter) || is_blank(*letter))
+}
+
+/// Whether `letter` takes no room on a screen, though every file system tells it from nothing.
+fn is_blank(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{2060}'..='\u{2069}' | '\u{3164}'
+            | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
 /// Whether HFS+ does not see `letter` in a name.
 fn is_skipped(letter: char) -> bool {
     matches!(
@@ -234,6 +251,28 @@ mod tests {
             assert!(!is_git(name.as_bytes()), "{name:?}");
         }
         assert!(!is_git(b".git\xff"));
+    }
+
+    #[test]
+    fn letters_that_nobody_sees_are_found() {
+        for name in [
+            "a\u{200b}b",
+            "\u{202e}fdp.exe",
+            "\u{2066}x",
+            "x\u{feff}",
+            "\u{e0041}",
+        ] {
+            assert!(invisible(name).is_some(), "{name:?}");
+        }
+        for name in [
+            "caf\u{e9}",
+            "stra\u{df}e",
+            "\u{2764}\u{fe0f}.md",
+            "\u{65e5}\u{672c}",
+            "a b",
+        ] {
+            assert_eq!(invisible(name), None, "{name:?}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::gate::diff::Permit;
 use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
+use crate::path::is_segment;
 use crate::roster;
 use crate::scope::{self, Scope};
 use crate::verdict::Verdict;
@@ -218,18 +219,6 @@ fn names(document: &Document, problems: &mut Problems) {
     {
         problems.add("/rollback/baseline_ref", "is not a revision");
     }
-}
-
-/// Whether `text` can be one component of a file name of ours.
-fn is_segment(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    text.len() <= 128
-        && text.bytes().all(allowed)
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|first| first.is_ascii_alphanumeric())
-        && !text.contains("..")
 }
 
 fn permissions(document: &Document, problems: &mut Problems) {

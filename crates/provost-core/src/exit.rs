@@ -4,23 +4,34 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Done, or the answer is yes.
-    Yes = 0,
+    Yes,
     /// The tool worked and the answer is no.
-    No = 1,
+    No,
     /// The request is wrong.
-    Usage = 2,
+    Usage,
     /// Not now: something else has to happen first.
-    NotNow = 3,
+    NotNow,
     /// The environment lacks something.
-    Lacking = 4,
+    Lacking,
     /// Evidence cannot be trusted.
-    Untrusted = 5,
+    Untrusted,
     /// A bug of ours.
-    Bug = 70,
+    Bug,
+    /// The status of a command that was run in somebody's place; it means what that command means.
+    Of(u8),
 }
 
 impl From<Exit> for u8 {
     fn from(exit: Exit) -> Self {
-        exit as Self
+        match exit {
+            Exit::Yes => 0,
+            Exit::No => 1,
+            Exit::Usage => 2,
+            Exit::NotNow => 3,
+            Exit::Lacking => 4,
+            Exit::Untrusted => 5,
+            Exit::Bug => 70,
+            Exit::Of(status) => status,
+        }
     }
 }

@@ -27,6 +27,7 @@ pub mod package;
 pub mod path;
 pub mod protect;
 pub mod record;
+pub mod retention;
 pub mod roster;
 pub mod run;
 pub mod schema;

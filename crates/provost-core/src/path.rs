@@ -217,8 +217,76 @@ impl TryFrom<String> for RawPath {
     }
 }
 
+/// Whether `text` can be one component of a file name of ours.
+pub fn is_segment(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    text.len() <= 128
+        && text.bytes().all(allowed)
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric())
+        && !text.contains("..")
+}
+
+/// Whether `text` names one file, and the same one, on every system: letters, digits, `.`, `_` and
+/// `-`, and nothing that Windows takes for a device.
+pub fn is_portable_name(text: &str) -> bool {
+    let stem = text
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_uppercase();
+    let numbered = |device: &str| {
+        let number = stem.strip_prefix(device);
+        number.is_some_and(|number| number.len() == 1 && number.as_bytes()[0].is_ascii_digit())
+    };
+    let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL");
+    is_segment(text) && !text.ends_with('.') && !device && !numbered("COM") && !numbered("LPT")
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_portable_name_is_one_file_everywhere() {
+        for name in [
+            "p1",
+            "phase-2.1",
+            "a_b",
+            "1",
+            "console",
+            "com",
+            "com10",
+            "lpt",
+        ] {
+            assert!(super::is_portable_name(name), "{name}");
+        }
+        let no = [
+            "",
+            ".",
+            "..",
+            ".git",
+            "-x",
+            "a..b",
+            "a/b",
+            "a b",
+            "a:b",
+            "p1.",
+            "caf\u{e9}",
+            "git~1",
+            "CON",
+            "con.txt",
+            "nul",
+            "Aux.yaml",
+            "prn",
+            "COM1",
+            "lpt9.log",
+        ];
+        for name in no {
+            assert!(!super::is_portable_name(name), "{name}");
+        }
+    }
+
     use proptest::prelude::*;
 
     use super::*;

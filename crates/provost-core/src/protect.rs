@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::alias::Reading;
+use crate::alias::{self, Reading};
 use crate::path::{RawPath, RepoPath};
 use crate::scope::Scope;
 
@@ -192,6 +192,17 @@ pub fn classify(path: &RepoPath, extra: &Extra) -> Option<Protection> {
         || inside(GOVERNING_DIRECTORIES)
         || extra.governing.covers_alias(&raw);
     governs.then_some(Protection::Governing)
+}
+
+/// Whether `path` names a file that a language runs by itself, wherever it finds one.
+///
+/// Such a file is no oracle, because projects have them for good reasons; but a person should know.
+pub fn runs_by_itself(path: &RepoPath) -> bool {
+    let reading = Reading::of(path.name());
+    let named = ["sitecustomize.py", "usercustomize.py"];
+    let folded = alias::fold(path.name());
+    let ending = folded.rsplit_once('.').map(|(_, ending)| ending);
+    named.iter().any(|name| reading.is(name)) || ending == Some("pth")
 }
 
 /// Whether `path` may be read as the file that says where submodules come from.

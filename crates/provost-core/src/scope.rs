@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::alias;
 use crate::code::Code;
 use crate::path::{LONGEST, PathError, RawPath, RepoPath};
-use crate::protect;
+use crate::protect::{self, Extra, Protection};
 use crate::verdict::Verdict;
 
 /// The paths of a contract: sorted, without entries that another one covers.
@@ -203,7 +203,9 @@ pub fn judge<S: AsRef<str>>(entries: &[S]) -> Verdict {
     }
     match Scope::parse(entries) {
         Ok(scope) => {
-            Verdict::allow("every entry can be used").with(json!({ "entries": scope.entries() }))
+            let notes: Vec<String> = scope.entries().iter().filter_map(note).collect();
+            Verdict::allow("every entry can be used")
+                .with(json!({ "entries": scope.entries(), "notes": notes }))
         }
         Err(refusals) => {
             let first = &refusals[0];
@@ -218,6 +220,20 @@ pub fn judge<S: AsRef<str>>(entries: &[S]) -> Verdict {
             refused(&reason, &refusals)
         }
     }
+}
+
+/// What to know about an entry that can be used: that a scope alone does not open it.
+fn note(path: &RepoPath) -> Option<String> {
+    let needs = match protect::classify(path, &Extra::default())? {
+        Protection::Control => "steers git, Provost or secrets; no contract lets it change",
+        Protection::Oracle => {
+            "decides what passing means; it changes only with `--permit-oracle` as well"
+        }
+        Protection::Governing => {
+            "instructs agents; it changes only with `--permit-governing` as well"
+        }
+    };
+    Some(format!("`{path}` {needs}"))
 }
 
 fn refused(reason: &str, refusals: &[Refusal]) -> Verdict {
@@ -319,6 +335,25 @@ mod tests {
         assert!(!judge::<&str>(&[]).allow);
         assert!(!judge(&["app", "**"]).allow);
         assert!(judge(&["app", "docs/a b.md", "café"]).allow);
+    }
+
+    #[test]
+    fn an_entry_that_a_scope_alone_does_not_open_has_a_note() {
+        let notes = |entries: &[&str]| {
+            let verdict = judge(entries);
+            assert!(verdict.allow);
+            verdict.details.unwrap()["notes"].clone()
+        };
+        assert_eq!(notes(&["src", "docs"]), json!([]));
+        for (entry, want) in [
+            (".env", "no contract"),
+            ("provost.toml", "no contract"),
+            ("app/package.json", "--permit-oracle"),
+            ("CLAUDE.md", "--permit-governing"),
+        ] {
+            let note = notes(&["src", entry])[0].to_string();
+            assert!(note.contains(entry) && note.contains(want), "{note}");
+        }
     }
 
     #[test]

@@ -78,6 +78,24 @@ impl Below {
         }
     }
 
+    /// The names of what lies in this very directory, sorted, up to `most` of them.
+    pub fn names(&self, most: usize) -> Result<Vec<String>, ForeignError> {
+        let Some(root) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        let handle = root.directory(b"").map_err(io::Error::from)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(handle).map_err(io::Error::from)? {
+            let entry = entry.map_err(io::Error::from)?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") && names.len() < most {
+                names.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
     /// Reads the file `path`, up to `limit` bytes.
     pub fn read(&self, path: &RepoPath, limit: usize) -> Result<Vec<u8>, ForeignError> {
         let Some(root) = &self.0 else {
@@ -146,6 +164,8 @@ mod tests {
         for (path, want) in cases {
             assert_eq!(read(path, 4), Err(want.to_owned()), "{path}");
         }
+        assert_eq!(below.names(9).unwrap(), ["a", "fifo", "link", "way"]);
+        assert_eq!(below.names(2).unwrap().len(), 2);
         let inner = RepoPath::try_from("a").unwrap();
         let inner = below.below(&inner).unwrap();
         let file = RepoPath::try_from("file").unwrap();

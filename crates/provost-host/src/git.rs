@@ -13,6 +13,7 @@
 //! - Refs outside `refs/provost/` and `refs/heads/provost/` and the user's checkout are written
 //!   only by the functions of [`land`].
 
+mod account;
 mod attributes;
 mod batch;
 mod checkouts;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use provost_core::object::{Collision, Kind, ObjectFormat, Oid};
 use provost_core::tree::TreeError;
 
+pub use account::Lines;
 pub use batch::Batch;
 pub use checkouts::Checkout;
 pub use merge::Merged;

@@ -189,12 +189,13 @@ fn look(request: &Request<'_>, found: &mut Found) -> Result<Outcome, InspectErro
     found.findings.extend(captured.findings);
 
     let mut layers = Layers::new(repo, &base_tree, captured.changes)?;
+    layers.leave_runtime_out(request.before, found);
     if let Some(now) = &now {
         judge_history(&layers, request, now, &base, found)?;
         layers.add_committed(&tips(request.before, &now.refs), found)?;
     }
     layers.add_staged(&layout, found)?;
-    layers.leave_out(request.before);
+    layers.leave_sparse_out(request.before);
     hidden::look(&layers, request, &layout, found);
     links(&layers, &request.rules, found)?;
     found.changes = layers.finish();

@@ -16,6 +16,7 @@ mod index;
 mod lower;
 mod manifest;
 mod remove;
+mod size;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -30,6 +31,7 @@ use crate::git::{GitError, Repository, config};
 
 pub use lower::{Collected, Lower, Lowers};
 pub use remove::remove;
+pub use size::size;
 
 /// A directory that an attempt or a command works in.
 #[derive(Debug, Clone, PartialEq, Eq)]

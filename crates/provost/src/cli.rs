@@ -3,10 +3,12 @@
 mod board;
 mod boxed;
 mod check;
+mod completions;
 mod demo;
 mod doctor;
 mod duration;
 mod explain;
+mod gc;
 mod init;
 mod key;
 mod land;
@@ -25,6 +27,7 @@ mod verify;
 use std::panic;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
@@ -57,7 +60,7 @@ enum Command {
     Run(Box<run::Run>),
     /// Say which runs go on now, and which were interrupted.
     Status,
-    /// List all runs, oldest first.
+    /// List all runs, the newest first.
     Runs,
     /// Show one run: its verdict, what changed, where the evidence is.
     Show(runs::Which),
@@ -76,6 +79,8 @@ enum Command {
     /// List or restore work that was kept although it did not land.
     #[command(subcommand)]
     Salvage(salvage::Salvage),
+    /// Sweep away refs, branches and caches that nobody needs any more.
+    Gc(gc::Gc),
     /// Say who holds which paths.
     #[command(subcommand)]
     Lease(salvage::Lease),
@@ -101,15 +106,17 @@ enum Command {
     Key(key::Key),
     /// Say whether a bundle is intact, complete and authentic.
     Verify(verify::Verify),
+    /// Print what makes a shell complete these commands.
+    Completions(completions::Completions),
 }
 
 /// The commands, by what a person is up to.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["init", "doctor", "demo"]),
+    ("Begin", &["init", "doctor", "demo", "completions"]),
     ("Work", &["run", "status", "land", "resume"]),
     ("Look", &["runs", "show", "diff", "log", "explain"]),
     ("Prove", &["verify", "key"]),
-    ("Recover", &["salvage", "lease"]),
+    ("Recover and tidy", &["salvage", "lease", "gc"]),
     ("Judge and box by hand", &["check", "snapshot", "box"]),
     (
         "Formats of others",
@@ -138,12 +145,24 @@ fn command() -> clap::Command {
     for (heading, names) in GROUPS {
         text += &format!("{heading}:\n");
         for name in *names {
-            text += &format!("  {name:9} {}\n", about(name).unwrap_or_default());
+            text += &format!("  {name:11} {}\n", about(name).unwrap_or_default());
         }
         text += "\n";
     }
     let text = text.trim_end().to_owned();
-    command.before_help(text).help_template(TEMPLATE)
+    command
+        .before_help(text)
+        .help_template(TEMPLATE)
+        .mut_subcommand("check", |check| check.mut_subcommands(with_example))
+}
+
+/// A kind of check whose help shows how it is called; those that judge one file are called alike.
+fn with_example(kind: clap::Command) -> clap::Command {
+    if kind.get_after_help().is_some() {
+        return kind;
+    }
+    let example = format!("Example:\n  provost check {} payload.json", kind.get_name());
+    kind.after_help(example)
 }
 
 fn parse() -> Result<Cli, clap::Error> {
@@ -196,6 +215,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => salvage::lease(&lease),
         Command::Board(board) => board::run(&board),
+        Command::Gc(gc) => gc::run(&gc),
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
@@ -204,29 +224,105 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),
         Command::Verify(verify) => verify::run(&verify),
+        Command::Completions(completions) => Ok(completions::run(&completions)),
     }
 }
 
-/// A command line that clap refused.
+/// A command line that clap refused, in the words of every other refusal.
 fn refuse(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        show::tell(text.trim_end());
+        return Exit::Usage;
+    }
     let wants_json = std::env::args_os()
         .take_while(|word| word != "--")
         .any(|word| word == "--json");
-    if !wants_json {
-        let _ = error.print();
-        return Exit::Usage;
+    let reader = if wants_json {
+        Reader::Program
+    } else {
+        Reader::Person
+    };
+    show::show(&Err(wrong(&text)), reader)
+}
+
+/// The failure behind clap's message: what is wrong, then tips, the usage and a pointer to help,
+/// with empty lines between them.
+fn wrong(text: &str) -> Failure {
+    let mut reason = Vec::new();
+    let mut tips = Vec::new();
+    let mut usage = "";
+    for part in text.split("\n\n").map(str::trim) {
+        if let Some(tip) = part.strip_prefix("tip: ") {
+            tips.extend(
+                tip.lines()
+                    .map(|line| line.trim().trim_start_matches("tip: ")),
+            );
+        } else if let Some(line) = part.strip_prefix("Usage: ") {
+            usage = line.lines().next().unwrap_or_default();
+        } else if !part.is_empty() && !part.starts_with("For more information") {
+            reason.push(part.trim_start_matches("error: "));
+        }
     }
-    let text = error.render().to_string();
-    let reason = text.trim().trim_start_matches("error: ").to_owned();
-    show::show(
-        &Err(Failure::new(Code::UsageError, reason)),
-        Reader::Program,
-    )
+    // `provost run [OPTIONS] …` begins with the command whose help says more.
+    let is_name = |word: &&str| !word.is_empty() && !word.starts_with(['<', '[', '-']);
+    let command: Vec<&str> = usage.split(' ').take_while(is_name).collect();
+    let command = match command.as_slice() {
+        [] => "provost".to_owned(),
+        words => words.join(" "),
+    };
+    let help = format!("{command} --help");
+    let hint = match tips.as_slice() {
+        [] => help,
+        tips => format!("{}; see {help}", tips.join("; ")),
+    };
+    Failure::new(Code::UsageError, reason.join("; ")).hint(hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a person reads about a command line that cannot be parsed.
+    fn refusal(line: &str) -> String {
+        let words = std::iter::once("provost").chain(line.split(' '));
+        let error = command().try_get_matches_from(words).unwrap_err();
+        let failure = wrong(&error.render().to_string());
+        format!(
+            "{}\nhint: {}",
+            failure.reason,
+            failure.hint.unwrap_or_default()
+        )
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_answered_with_what_was_meant() {
+        insta::assert_snapshot!(refusal("rnu"), @r"
+        unrecognized subcommand 'rnu'
+        hint: a similar subcommand exists: 'runs'; see provost --help
+        ");
+        insta::assert_snapshot!(refusal("qqqqq"), @r"
+        unrecognized subcommand 'qqqqq'
+        hint: provost --help
+        ");
+        insta::assert_snapshot!(refusal("run x --allw src --accept true"), @r"
+        unexpected argument '--allw' found
+        hint: a similar argument exists: '--allow'; see provost run --help
+        ");
+        insta::assert_snapshot!(refusal("run x --allow src"), @r"
+        the following required arguments were not provided:
+          --accept <CMD>
+        hint: provost run --help
+        ");
+        insta::assert_snapshot!(refusal("check scop src"), @r"
+        unrecognized subcommand 'scop'
+        hint: a similar subcommand exists: 'scope'; see provost check --help
+        ");
+        insta::assert_snapshot!(refusal("box --timeout soon -- true"), @r"
+        invalid value 'soon' for '--timeout <TIME>': write 90, 90s, 20m, 2h or 7d
+        hint: provost --help
+        ");
+    }
 
     #[test]
     fn every_command_is_in_one_group_and_every_group_names_commands() {

@@ -19,6 +19,9 @@ use crate::answer::Failure;
 /// Where packets are, unless somebody says otherwise.
 pub(crate) const ROOT: &str = "artifacts/subagent_control";
 
+/// The most names of a packet's directory that are looked at.
+const MOST_OTHERS: usize = 1000;
+
 /// Which packet is meant.
 #[derive(clap::Args)]
 pub(crate) struct Which {
@@ -102,7 +105,21 @@ impl<'a> Folder<'a> {
             envelope: self.source(SEAL),
             keys: trusted()?,
             files: self.sealable(),
+            others: self.others(),
         })
+    }
+
+    /// What lies in the packet beside its seal and the files that a seal is about.
+    fn others(&self) -> Vec<String> {
+        let known = |name: &String| name == SEAL || Stage::Sealed.files().contains(&name.as_str());
+        let names = match &self.files {
+            Ok(files) => files.names(MOST_OTHERS),
+            Err(_) => Ok(Vec::new()),
+        };
+        match names {
+            Ok(names) => names.into_iter().filter(|name| !known(name)).collect(),
+            Err(error) => vec![format!("the directory: {error}")],
+        }
     }
 
     /// The files that a seal may be about.

@@ -1,11 +1,16 @@
 //! Reads runs that are over or that others drive; never repairs and never locks.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use provost_core::bundle::after::Landing;
 use provost_core::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
+use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
-use provost_host::owner;
+use provost_host::git::{GitError, Lines};
+use provost_host::{clock, owner};
 use provost_store::ledger;
 use provost_store::lock::DriverLock;
 
@@ -19,7 +24,27 @@ pub(crate) struct Beside {
     /// Whether a living process drives it.
     pub(crate) driven: bool,
     /// Where it landed.
-    pub(crate) landed: Option<Landing>,
+    pub(crate) landed: Option<Landed>,
+    /// What only somebody who looks closer wants to know.
+    pub(crate) closer: Option<Closer>,
+}
+
+/// Where a run landed, and whether it is still there.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    /// Where, as its second chain says; `land` and `verify` look whether that is true.
+    pub(crate) landing: Landing,
+    /// Whether the branch holds the commit now; `None` if that cannot be told.
+    pub(crate) held: Option<bool>,
+}
+
+/// What takes more than a ledger to find out.
+#[derive(Debug)]
+pub(crate) struct Closer {
+    /// The time now.
+    pub(crate) now: i64,
+    /// How many lines each path gained and lost; empty if the trees are gone.
+    pub(crate) lines: BTreeMap<RawPath, Option<Lines>>,
 }
 
 /// The records of the run `run_id`, oldest first.
@@ -34,17 +59,54 @@ pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
     State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
 }
 
-/// What is known of the run `run_id` beside its own ledger.
-pub(crate) fn beside(place: &Place, run_id: &str) -> Beside {
+/// What is known of the run behind `state` beside its own ledger.
+pub(crate) fn beside(place: &Place, state: &State) -> Beside {
+    let run_id = &state.names.run_id;
+    let tree = state.captured.as_ref().map(|captured| &captured.tree);
+    let lines = tree.map(|tree| place.repo.line_counts(&state.opened.base_tree, tree));
     Beside {
         driven: is_driven(place, run_id),
-        landed: landed(place, run_id),
+        landed: landed(place, &[run_id.as_str()]).remove(run_id),
+        closer: Some(Closer {
+            now: clock::now_millis(),
+            lines: lines.and_then(Result::ok).unwrap_or_default(),
+        }),
     }
 }
 
-/// Where the run landed, as its second chain says; `land` and `verify` look whether that is true.
-pub(crate) fn landed(place: &Place, run_id: &str) -> Option<Landing> {
-    Landing::recorded(&after(place, run_id)?)
+/// Where each of the runs landed that did, held against the branches as they are now.
+pub(crate) fn landed(place: &Place, runs: &[&str]) -> BTreeMap<String, Landed> {
+    let mut commits: BTreeMap<String, BTreeSet<Oid>> = BTreeMap::new();
+    let mut landings = Vec::new();
+    for run_id in runs {
+        let recorded = after(place, run_id).and_then(|after| Landing::recorded(&after));
+        if let Some(landing) = recorded {
+            let of_target = commits.entry(landing.target.clone()).or_default();
+            of_target.insert(landing.commit.clone());
+            landings.push(((*run_id).to_owned(), landing));
+        }
+    }
+    let held: BTreeMap<String, Option<BTreeSet<Oid>>> = commits
+        .into_iter()
+        .map(|(target, commits)| {
+            let held = held(place, &target, &commits).ok();
+            (target, held)
+        })
+        .collect();
+    let landed = |(run_id, landing): (String, Landing)| {
+        let held = held.get(&landing.target).and_then(Option::as_ref);
+        let held = held.map(|held| held.contains(&landing.commit));
+        (run_id, Landed { landing, held })
+    };
+    landings.into_iter().map(landed).collect()
+}
+
+/// Those of `commits` that `branch` holds now; a branch that is gone holds nothing.
+fn held(place: &Place, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+    match place.repo.ref_value(branch)? {
+        Some(tip) => place.repo.held_by(&tip, commits),
+        None => Ok(BTreeSet::new()),
+    }
 }
 
 /// What happened after the seal; `None` if nothing did, or it cannot be read.

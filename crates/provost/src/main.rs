@@ -11,6 +11,7 @@ mod config;
 mod folder;
 mod history;
 mod input;
+mod kept;
 #[cfg(feature = "failpoints")]
 mod mortal;
 mod place;
@@ -19,6 +20,7 @@ mod report;
 mod session;
 mod show;
 mod tail;
+mod times;
 mod traffic;
 
 use std::process::ExitCode;

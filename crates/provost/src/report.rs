@@ -2,20 +2,23 @@
 
 use std::path::Path;
 
+use provost_core::change::Change;
 use provost_core::exit::Exit;
 use provost_core::gate::command;
+use provost_core::path::RawPath;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, Side};
+use provost_core::run::fact::{Capture, CommandRun, Side, Stream};
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
+use provost_host::git::Lines;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
-use crate::history::{Beside, go_on};
-use crate::show::{findings, plain};
+use crate::history::{Beside, Closer, Landed, go_on};
+use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
-use crate::traffic;
+use crate::{times, traffic};
 
 /// What became of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
@@ -64,11 +67,17 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "tree": state.captured.as_ref().map(|captured| &captured.tree),
         "commit": state.published.as_ref().map(|published| &published.commit),
         "branch": state.published.as_ref().map(|published| short(&published.branch)),
-        "landed": beside.landed,
+        "landed": beside.landed.as_ref().map(|landed| &landed.landing),
+        "held": beside.landed.as_ref().and_then(|landed| landed.held),
+        "began": state.began,
+        "took_ms": times::between(&state.began, &state.latest),
+        "agent_ms": state.agent.as_ref().map(|agent| agent.wall_ms),
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "tests": tests(state),
         "network": state.agent.as_ref().map_or(&[][..], |agent| &agent.network),
+        "lines": beside.closer.as_ref().map(lines),
+        "logs": logs(state).map(|stream| &stream.file).collect::<Vec<_>>(),
         "output": output,
         "attempts": state.attempt,
         "salvaged": state.salvaged,
@@ -83,7 +92,31 @@ fn tests(state: &State) -> Value {
     ) else {
         return Value::Null;
     };
-    json!({ "compared_with_base": compare(base, candidate) })
+    let command = |ran: &CommandRun| {
+        json!({ "command": command::line(&ran.argv),
+        "ending": ran.ending, "wall_ms": ran.wall_ms })
+    };
+    json!({
+        "compared_with_base": compare(base, candidate),
+        "commands": candidate.commands.iter().map(command).collect::<Vec<_>>(),
+    })
+}
+
+fn lines(closer: &Closer) -> Value {
+    let row = |(path, lines): (&RawPath, &Option<Lines>)| {
+        let (added, removed) = (lines.map(|it| it.added), lines.map(|it| it.removed));
+        json!({ "path": path, "added": added, "removed": removed })
+    };
+    closer.lines.iter().map(row).collect()
+}
+
+/// The logs of the run that hold something.
+fn logs(state: &State) -> impl Iterator<Item = &Stream> {
+    let agent = state.agent.iter();
+    let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
+    let commands = state.tests.values().flat_map(|run| &run.commands);
+    let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
+    agent.chain(commands).filter(|stream| stream.kept > 0)
 }
 
 /// A branch as people call it.
@@ -103,7 +136,8 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     for row in state.finished.iter().flat_map(findings) {
         text += &format!("  {}\n", plain(&row));
     }
-    text += &work(state);
+    text += &beginning(state, beside.closer.as_ref());
+    text += &work(state, beside.closer.as_ref());
     for line in state
         .agent
         .iter()
@@ -123,15 +157,44 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
             text += &format!("           {}\n", plain(&row));
         }
     }
+    for note in state.gates.values().flat_map(notes) {
+        text += &format!("  note     {}\n", plain(note));
+    }
     for salvage in &state.salvaged {
         text += &format!("  salvaged {}\n", salvage.kept_by);
     }
     text += &format!("  bundle   {}\n", bundle.display());
+    for stream in logs(state).filter(|_| beside.closer.is_some()) {
+        text += &format!("           {}, {} bytes\n", stream.file, stream.kept);
+    }
     text + &ending(state, beside)
 }
 
+/// What was asked, when, and how long it took; whoever started the run just now knows.
+fn beginning(state: &State, closer: Option<&Closer>) -> String {
+    let Some(closer) = closer else {
+        return String::new();
+    };
+    let began = times::moment(&state.began);
+    let age = times::age(&state.began, closer.now);
+    let mut text = format!(
+        "  asked    {}\n",
+        headline(&state.opened.contract.inputs.spec, 11)
+    );
+    text += &format!("  began    {began}, {age} ago\n");
+    if let Some(millis) = times::between(&state.began, &state.latest) {
+        text += &format!("  took     {}", times::length(millis));
+        let agent = state
+            .agent
+            .as_ref()
+            .map(|agent| times::length(agent.wall_ms));
+        text += &agent.map_or("\n".to_owned(), |length| format!(", the agent {length}\n"));
+    }
+    text
+}
+
 /// What the agent changed and what the tests said.
-fn work(state: &State) -> String {
+fn work(state: &State, closer: Option<&Closer>) -> String {
     let mut text = String::new();
     if let Some(captured) = &state.captured {
         text += &format!(
@@ -139,6 +202,9 @@ fn work(state: &State) -> String {
             counted(captured.changes.len(), "file"),
             captured.tree.short()
         );
+        if let Some(closer) = closer {
+            text += &changes(captured, closer);
+        }
     }
     if let Some(candidate) = state.tests.get(&Side::Candidate) {
         let compared = state
@@ -148,14 +214,47 @@ fn work(state: &State) -> String {
         text += &format!("  tests    {compared}\n");
         for ran in &candidate.commands {
             text += &format!(
-                "           {} {} in {} ms\n",
+                "           {} {} in {}\n",
                 plain(&command::line(&ran.argv)),
                 render_ending(ran.ending),
-                ran.wall_ms
+                times::length(ran.wall_ms)
             );
         }
     }
     text
+}
+
+/// How many changed files a person is shown at once.
+const MOST_CHANGES: usize = 30;
+
+/// The changed files, each with what became of it and how many lines it gained and lost.
+fn changes(captured: &Capture, closer: &Closer) -> String {
+    let row = |change: &Change| {
+        let what = match (&change.before, &change.after) {
+            (None, _) => 'A',
+            (_, None) => 'D',
+            (Some(_), Some(_)) => 'M',
+        };
+        let lines = match closer.lines.get(&change.path) {
+            Some(Some(Lines { added, removed })) => format!("  +{added} -{removed}"),
+            Some(None) => "  not text".to_owned(),
+            None => String::new(),
+        };
+        format!(
+            "           {what} {}{lines}\n",
+            plain(&change.path.to_string())
+        )
+    };
+    let rows: String = captured
+        .changes
+        .iter()
+        .take(MOST_CHANGES)
+        .map(row)
+        .collect();
+    match captured.changes.len().saturating_sub(MOST_CHANGES) {
+        0 => rows,
+        more => format!("{rows}           and {more} more\n"),
+    }
 }
 
 /// Whether `verdict` is a refusal that the answer of the run does not tell.
@@ -168,13 +267,20 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
     match (&state.finished, &state.published, &beside.landed) {
-        (_, _, Some(landed)) => {
-            let (branch, commit) = (short(&landed.target), landed.commit.short());
-            format!("  landed   {branch}, commit {commit}\n")
+        (_, _, Some(Landed { landing, held })) => {
+            let (branch, commit) = (short(&landing.target), landing.commit.short());
+            let landed = format!("  landed   {branch}, commit {commit}");
+            match held {
+                Some(true) => format!("{landed}\n"),
+                Some(false) => format!(
+                    "{landed}; the branch does not hold it any more\nnext: provost land {run}\n"
+                ),
+                None => format!("{landed}; whether the branch still holds it cannot be told\n"),
+            }
         }
         (Some(_), Some(published), None) => {
             let branch = short(&published.branch);
-            format!("  branch   {branch}\nnext: provost land {run}\n")
+            format!("  branch   {branch}\nnext: provost diff {run}\nnext: provost land {run}\n")
         }
         (Some(verdict), None, None) => {
             let captured = state.captured.as_ref();

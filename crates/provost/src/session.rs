@@ -166,7 +166,8 @@ pub(crate) fn ledger(path: &Path, head: Head) -> Result<RunLedger, StoreError> {
     }
 }
 
-fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
+/// Takes the run over for this process, if nobody else drives it.
+pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
     let path: PathBuf = directory.join(DRIVER_LOCK);
     match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
         Some(lock) => Ok(lock),

@@ -83,13 +83,24 @@ fn render_failure(failure: &Failure) -> String {
 
 fn render_verdict(verdict: &Verdict) -> String {
     if verdict.allow {
-        return format!("ok: {}\n", plain(&verdict.reason));
+        let mut text = format!("ok: {}\n", plain(&verdict.reason));
+        for note in notes(verdict) {
+            text += &format!("  note: {}\n", plain(note));
+        }
+        return text;
     }
     let mut text = format!("error[{}]: {}\n", verdict.code, plain(&verdict.reason));
     for row in findings(verdict) {
         text += &format!("  {}\n", plain(&row));
     }
     text + &format!("hint: provost explain {}\n", verdict.code)
+}
+
+/// What a verdict wants known although it decides nothing: `details.notes[]`.
+pub(crate) fn notes(verdict: &Verdict) -> impl Iterator<Item = &str> {
+    let details = verdict.details.as_ref();
+    let notes = details.and_then(|details| details.get("notes")?.as_array());
+    notes.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// How many findings a person is shown at once.

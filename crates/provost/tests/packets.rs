@@ -110,6 +110,12 @@ mod tests {
             fs::write(&file, bytes).unwrap();
         }
         assert_eq!(check(&stage).0, Some(0));
+        fs::write(stage.at(PACKET).join("added"), "").unwrap();
+        let (exit, answer) = call(&stage, &strict);
+        assert_eq!(exit, Some(1), "{answer}");
+        assert!(answer["reason"].to_string().contains("added"), "{answer}");
+        assert_eq!(check(&stage).1["details"]["warnings"][0]["path"], "added");
+        fs::remove_file(stage.at(PACKET).join("added")).unwrap();
         let (exit, answer) = report(&stage);
         assert_eq!(
             exit,
@@ -182,11 +188,44 @@ mod tests {
         work(&stage);
         // The command that judges is out of scope, and changing it does not help.
         fs::write(stage.at("repo/check.sh"), "#!/bin/sh\ntrue\n").unwrap();
-        assert_eq!(report(&stage).0, Some(0));
+        let (exit, answer) = report(&stage);
+        assert_eq!(exit, Some(0));
+        assert_eq!(answer["out_of_scope"], serde_json::json!(["check.sh"]));
         let (exit, answer) = seal(&stage);
         assert_eq!(exit, Some(1));
         assert!(answer.to_string().contains("check.sh"), "{answer}");
         assert_eq!(check(&stage).0, Some(1));
+    }
+
+    #[test]
+    fn a_packet_that_was_never_published_is_not_there_and_odd_names_make_none() {
+        let stage = Stage::new();
+        for words in [
+            "packet report --phase-id p9",
+            "packet seal --phase-id p9 --docs d",
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            let (exit, answer) = call(&stage, &words);
+            assert_eq!(
+                (exit, &answer["code"]),
+                (Some(2), &"NOT_FOUND".into()),
+                "{answer}"
+            );
+            let hint = answer["details"]["hint"].as_str().unwrap_or_default();
+            assert!(hint.contains("packet publish --phase-id p9"), "{answer}");
+        }
+        for phase in [".git", "CON", "-x", "nul.txt", "a/b", "p 1"] {
+            let phase = format!("--phase-id={phase}");
+            let mut words = vec!["packet", "publish", &phase, "--goal", "G1"];
+            words.extend(["--allow", "src/**", "--accept", "./check.sh"]);
+            let (exit, answer) = call(&stage, &words);
+            assert_eq!(exit, Some(1), "{phase}: {answer}");
+            assert!(
+                answer["reason"].to_string().contains("--phase-id"),
+                "{answer}"
+            );
+        }
+        assert!(!stage.at("repo/artifacts").exists());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::alias;
 use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Node, Origin};
 use crate::code::Code;
 use crate::object::Mode;
@@ -146,8 +147,10 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
             1 => "the changed file is inside the contract".to_owned(),
             count => format!("all {count} changed files are inside the contract"),
         };
+        let notes: BTreeSet<String> = facts.changes.iter().filter_map(note).collect();
         return Verdict::allow(words).with(json!({
             "changed_files": changed, "reasons": [], "violations": [], "findings": [],
+            "notes": notes,
         }));
     };
     let violations: BTreeSet<String> = rows.iter().map(|row| row.path.to_string()).collect();
@@ -165,6 +168,13 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
         "violations": violations,
         "findings": rows,
     }))
+}
+
+/// What to know about a change that is permitted.
+fn note(change: &Change) -> Option<String> {
+    let path = RepoPath::try_from(&change.path).ok()?;
+    let runs = change.after.is_some() && protect::runs_by_itself(&path);
+    runs.then(|| format!("`{path}` is run by Python wherever it is found, without being called"))
 }
 
 /// One problem for each path and reason: the first that was found.
@@ -185,6 +195,13 @@ impl Rules<'_> {
         let path = &change.path;
         self.judge_scope(path, rows);
         self.judge_protection(path, rows);
+        // A name that was there before is not the agent's.
+        let name = change.before.is_none().then(|| path.to_string());
+        if let Some(letter) = name.as_deref().and_then(alias::invisible) {
+            let code = u32::from(letter);
+            let problem = format!("has a letter in its name that nobody sees (U+{code:04X})");
+            add(rows, path, Reason::Unverifiable, problem);
+        }
         if let Some(origin) = &change.origin {
             self.judge_origin(path, origin, rows);
         }

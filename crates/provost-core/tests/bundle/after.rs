@@ -322,7 +322,7 @@ fn what_nobody_vouches_for_is_named_and_decides_nothing() {
         report.after.unvouched,
         [
             "after.jsonl record 4 (gate_failed)",
-            "after.jsonl record 5 (LAND_STARTED)"
+            "after.jsonl record 5 (LAND_STARTED): a landing that began and was refused or interrupted"
         ]
     );
     assert_eq!(report.after.landings.len(), 1);
@@ -377,7 +377,10 @@ fn files_after_the_seal_are_held_against_what_names_them() {
     assert_eq!(left.exit(), Exit::Yes, "{left:?}");
     assert_eq!(
         left.after.unvouched,
-        ["after.jsonl record 0 (TEST_STARTED)", log]
+        [
+            "after.jsonl record 0 (TEST_STARTED): a test of a merge that began",
+            log
+        ]
     );
     let refused = Chain::new().test(b"red\n").file(log, b"green\n").check();
     found(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use provost_core::path::RepoPath;
+use provost_core::path::{RepoPath, is_portable_name};
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
@@ -77,6 +77,15 @@ pub fn task_card(task: &Task) -> Result<String, Verdict> {
     }
     let text = yaml::render(&card);
     let mut findings = Findings::default();
+    if !is_portable_name(phase_id) {
+        let problem = "names no plain file on every system; write letters, digits, `.`, `_` and \
+                       `-`, such as `phase-1`";
+        findings.add(
+            "--phase-id",
+            "",
+            format!("`{}` {problem}", phase_id.escape_debug()),
+        );
+    }
     card::read(
         &Source::Bytes(text.clone().into_bytes()),
         phase_id,
@@ -142,6 +151,19 @@ pub fn changed_files(packet: &Packet<'_>) -> Result<BTreeSet<String>, Verdict> {
             Value::Object(Map::new()),
         )),
     }
+}
+
+/// Those of the `changed` files that the task card does not allow.
+pub fn out_of_scope(task_card: &Source, phase_id: &str, changed: &BTreeSet<String>) -> Vec<String> {
+    let mut nothing = Findings::default();
+    let card = card::read(task_card, phase_id.trim(), &mut nothing).unwrap_or_default();
+    let mut effort = Effort::default();
+    let mut covers = |path: &String| card.allowed.iter().any(|it| it.covers(path, &mut effort));
+    changed
+        .iter()
+        .filter(|path| !covers(path))
+        .cloned()
+        .collect()
 }
 
 /// The executor report: what changed by the snapshots, and what was run for it.

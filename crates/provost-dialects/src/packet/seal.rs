@@ -41,6 +41,14 @@ pub enum Stage {
 }
 
 impl Stage {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Reported => "reported",
+            Self::Sealed => "sealed",
+        }
+    }
+
     /// The files that are sealed at this stage.
     pub fn files(self) -> &'static [&'static str] {
         match self {
@@ -67,6 +75,8 @@ pub struct Sealed {
     pub keys: Vec<PublicKey>,
     /// What is there of [`Stage::files`], by name.
     pub files: BTreeMap<&'static str, Source>,
+    /// What else lies in the directory of the packet.
+    pub others: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,7 +179,8 @@ impl Sealed {
             findings.add(SEAL, "phase_id", format!("is `{of}`, not `{phase_id}`"));
         }
         if !stages.contains(stage) {
-            let problem = format!("is {stage:?}, not {stages:?}").to_lowercase();
+            let words: Vec<&str> = stages.iter().map(|stage| stage.word()).collect();
+            let problem = format!("is {}, not {}", stage.word(), words.join(" or "));
             findings.add(SEAL, "stage", problem);
         }
         let names: Vec<&str> = statement
@@ -187,6 +198,13 @@ impl Sealed {
                 Some(Source::Bytes(_)) => findings.add(name, "", "was edited after it was sealed"),
                 _ => findings.add(name, "", "was sealed and is missing"),
             }
+        }
+        for name in &self.others {
+            findings.doubt(
+                name,
+                "",
+                "lies in the sealed packet and was not sealed with it",
+            );
         }
         Some(*stage)
     }

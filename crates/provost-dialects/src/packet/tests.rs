@@ -342,13 +342,20 @@ fn what_was_sealed_and_then_edited_does_not_hold() {
         envelope: Source::Bytes(envelope.into_bytes()),
         keys: vec![key.public()],
         files: sources.clone(),
+        others: Vec::new(),
     };
-    let ask = |sealed: Sealed| {
+    let judged = |sealed: Sealed, profile: Profile| {
         let mut packet = files.packet();
         packet.seal = Some(sealed);
-        judge(&packet, Profile::Literal, None)
+        judge(&packet, profile, None)
     };
+    let ask = |sealed: Sealed| judged(sealed, Profile::Literal);
     assert!(ask(sealed.clone()).allow);
+    let mut fuller = sealed.clone();
+    fuller.others.push("note.txt".to_owned());
+    assert!(ask(fuller.clone()).allow);
+    let verdict = judged(fuller, Profile::Strict);
+    assert!(verdict.reason.contains("note.txt"), "{verdict:?}");
     for name in Stage::Sealed.files() {
         for edited in [Source::Missing, Source::Bytes(b"{}".to_vec())] {
             let mut touched = sealed.clone();

@@ -43,6 +43,7 @@ impl Repository {
         avoid.extend(checkout.clone());
         avoid.extend(top.clone());
         avoid.retain(|place| place.parent().is_some());
+        refuse_waiting(&[&git_dir, &common_dir])?;
         let git = Git::find(&avoid)?;
         let format = format_of(&git, &git_dir)?;
         let scratch = absolute(scratch, Path::new(""))?;
@@ -105,6 +106,26 @@ fn is_git_dir(path: &Path) -> bool {
     path.join("HEAD").symlink_metadata().is_ok() && (linked || whole)
 }
 
+/// Files that git opens on its way to every answer.
+const OPENED: &[&str] = &["HEAD", "config", "packed-refs", "commondir"];
+
+/// Fails if something stands for one of git's own files that may never end, such as a fifo.
+fn refuse_waiting(directories: &[&Path]) -> Result<(), GitError> {
+    for directory in directories {
+        for name in OPENED {
+            let path = directory.join(name);
+            // A link may dangle; where it leads is what git would open.
+            let waits = path
+                .metadata()
+                .is_ok_and(|data| !data.is_file() && !data.is_dir());
+            if waits {
+                return Err(GitError::BadLayout { path });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// `relative` seen from `base`, without links.
 fn absolute(base: &Path, relative: &Path) -> Result<PathBuf, GitError> {
     let path = base.join(relative);
@@ -114,6 +135,12 @@ fn absolute(base: &Path, relative: &Path) -> Result<PathBuf, GitError> {
 
 /// The only line of a small file; `None` if the file is not there.
 fn line_of(path: &Path) -> Result<Option<PathBuf>, GitError> {
+    // A fifo must not make us wait for somebody to write.
+    if path.metadata().is_ok_and(|data| !data.is_file()) {
+        return Err(GitError::BadLayout {
+            path: path.to_owned(),
+        });
+    }
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

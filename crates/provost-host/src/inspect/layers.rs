@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::change::{Change, EXACT, Finding, Movement, Node, Origin};
+use provost_core::gate::diff::Reason;
 use provost_core::index::Entry;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
+use provost_core::wording::counted;
 
 use super::{Found, InspectError, chain};
 use crate::capture;
@@ -14,6 +16,9 @@ use crate::snapshot::{Layout, Presence, Snapshot, read_index};
 
 /// Smaller files are alike by chance.
 const LEAST_BYTES: usize = 32;
+
+/// Where Provost keeps runs and registry in a checkout.
+const RUNTIME: &[u8] = b".provost/";
 
 /// The most objects that may be missing before the rest is not looked for.
 const MOST_MISSING: usize = 50;
@@ -105,8 +110,32 @@ impl<'a> Layers<'a> {
         self.add(changes, found)
     }
 
-    /// Leaves out what was so before the agent started, and our own runtime directory.
-    pub(super) fn leave_out(&mut self, before: Option<&Snapshot>) {
+    /// Leaves our own runtime directory out; called before commits and index are added, because
+    /// what git would hand on is no runtime directory.
+    ///
+    /// Without a snapshot nobody can tell whether that directory is ours or was put there by an
+    /// agent; then it is one sign, however many files it holds.
+    pub(super) fn leave_runtime_out(&mut self, before: Option<&Snapshot>, found: &mut Found) {
+        if before.is_some_and(|before| !before.runtime) {
+            return;
+        }
+        let all = self.on_disk.len();
+        self.on_disk.retain(|path, change| {
+            change.before.is_some() || !path.as_bytes().starts_with(RUNTIME)
+        });
+        let count = all - self.on_disk.len();
+        if before.is_none() && count > 0 {
+            let problem = format!(
+                "holds {}, and only a snapshot from before the work (--before) can tell that they \
+                 are Provost's own",
+                counted(count, "file")
+            );
+            found.sign(&RawPath::new(".provost"), Reason::ProtectedPath, problem);
+        }
+    }
+
+    /// Leaves out what a checkout that was sparse already lacks and nobody removed.
+    pub(super) fn leave_sparse_out(&mut self, before: Option<&Snapshot>) {
         let Some(before) = before else {
             return;
         };
@@ -116,19 +145,11 @@ impl<'a> Layers<'a> {
             .filter(|entry| !entry.skip_worktree)
             .map(|entry| &entry.path)
             .collect();
-        // A checkout that was sparse already lacks files that nobody removed.
-        let sparse = |change: &Change| {
-            change.after.is_none()
-                && before.unwatched.get(&change.path) == Some(&Presence::Absent)
-                && !watched.contains(&change.path)
-        };
-        let ours = |change: &Change| {
-            before.runtime
-                && change.before.is_none()
-                && change.path.as_bytes().starts_with(b".provost/")
-        };
-        self.on_disk
-            .retain(|_, change| !sparse(change) && !ours(change));
+        self.on_disk.retain(|path, change| {
+            change.after.is_some()
+                || before.unwatched.get(path) != Some(&Presence::Absent)
+                || watched.contains(path)
+        });
     }
 
     /// All changes, those on disk first.

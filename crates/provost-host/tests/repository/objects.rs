@@ -1,10 +1,12 @@
 //! Objects and refs are read with suspicion and written durably.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use provost_core::object::{Kind, ObjectFormat, Oid};
 use provost_core::pack;
-use provost_host::git::{Expected, GitError, Merged, Person, Repository};
+use provost_core::path::RawPath;
+use provost_host::git::{Expected, GitError, Lines, Merged, Person, Repository};
 use provost_host::workspace;
 
 use crate::scratch::{Scratch, chmod, git};
@@ -29,6 +31,34 @@ fn forge(scratch: &Scratch, oid: &Oid, kind: Kind, bytes: &[u8]) {
     }
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, deflater.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn a_branch_holds_what_is_in_its_history_and_nothing_else() {
+    let scratch = base();
+    let repo = scratch.open();
+    let first = repo.resolve("HEAD").unwrap();
+    scratch.file("a", "1\n2\nthree\n4\n5\n6\n");
+    scratch.file("binary", "\0");
+    let second = scratch.commit();
+    scratch.git(&["checkout", "-q", "-b", "side", first.as_str()]);
+    scratch.file("c", "c\n");
+    let aside = scratch.commit();
+    let gone = Oid::try_from("0123456789012345678901234567890123456789").unwrap();
+    let all = BTreeSet::from([first.clone(), second.clone(), aside.clone(), gone]);
+    let held = |tip: &Oid| repo.held_by(tip, &all).unwrap();
+    assert_eq!(
+        held(&second),
+        BTreeSet::from([first.clone(), second.clone()])
+    );
+    assert_eq!(held(&aside), BTreeSet::from([first.clone(), aside]));
+    assert!(repo.held_by(&second, &BTreeSet::new()).unwrap().is_empty());
+
+    let tree = |commit: &Oid| repo.commit_tree(commit).unwrap();
+    let counts = repo.line_counts(&tree(&first), &tree(&second)).unwrap();
+    let (added, removed) = (2, 1);
+    assert_eq!(counts[&RawPath::new("a")], Some(Lines { added, removed }));
+    assert_eq!(counts[&RawPath::new("binary")], None);
 }
 
 #[test]

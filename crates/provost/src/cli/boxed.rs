@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_host::boxes::{self, Command, Control, How, Launcher, Mount, Profile, Stdin};
+use provost_host::boxes::{BoxError, Command, Control, How, Launcher, Mount, Profile, Stdin};
 use provost_host::machine::user_toolchain;
 use serde_json::json;
+use signal_hook::consts::SIGINT;
 
 use super::duration::seconds;
 use super::net::Net;
@@ -25,6 +26,13 @@ Inside, the root holds the system's programs and the toolchains along your PATH,
 what --read and --allow name, at the places they have outside. Nothing else is there: not your
 home, not your environment. The command starts in the last directory that --allow names; without
 one in an empty home that is gone afterwards. Its output is passed on as it comes.
+
+The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
+long, 125 if it wrote too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
+itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
+for a machine that lacks something.
+
+A path must not lead through a symbolic link: what is written has to be what was named.
 
 Examples:
   provost box -- my-agent --version
@@ -53,7 +61,7 @@ pub(super) struct Boxed {
 }
 
 pub(super) fn run(boxed: Boxed) -> Outcome {
-    let failed = |error: boxes::BoxError| Failure::of(error.code(), &error);
+    let failed = |error: BoxError| Failure::of(error.code(), &error);
     let mut profile = Profile::minimal();
     user_toolchain().add_to(&mut profile);
     for path in &boxed.read {
@@ -90,7 +98,10 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
         shown.copy(&command);
         Control::Continue
     };
-    let ended = running.wait(&mut follow).map_err(failed)?;
+    let ended = match running.wait(&mut follow) {
+        Err(error) if error.is_exec() => return Ok(not_started(&error)),
+        ended => ended.map_err(failed)?,
+    };
     shown.copy(&command);
     for line in traffic::lines(&ended.network) {
         tell(&format!("provost box: network: {line}"));
@@ -98,39 +109,89 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     Ok(answer(ended.how))
 }
 
+/// The statuses that `timeout` and shells give to what did not end by itself.
+const TOO_LONG: u8 = 124;
+const TOO_MUCH: u8 = 125;
+const NOT_RUNNABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
+const SIGNALLED: i32 = 128;
+
 fn answer(how: How) -> Answer {
-    let (exit, words) = match how {
-        How::Exited(0) => (Exit::Yes, None),
-        How::Exited(status) => (Exit::No, Some(format!("ended with status {status}"))),
-        How::Signalled(signal) => (Exit::No, Some(format!("was ended by signal {signal}"))),
+    let byte = |status: i32| u8::try_from(status).unwrap_or(u8::MAX);
+    let (status, words) = match how {
+        How::Exited(status) => (byte(status), None),
+        How::Signalled(signal) => (
+            byte(SIGNALLED + signal),
+            Some(format!("was ended by signal {signal}")),
+        ),
         How::TimedOut => (
-            Exit::No,
+            TOO_LONG,
             Some("did not end in time and was ended".to_owned()),
         ),
-        How::OutputLimit => (Exit::No, Some("wrote too much and was ended".to_owned())),
-        How::Cancelled => (Exit::No, Some("was cancelled".to_owned())),
+        How::OutputLimit => (TOO_MUCH, Some("wrote too much and was ended".to_owned())),
+        How::Cancelled => (byte(SIGNALLED + SIGINT), Some("was cancelled".to_owned())),
     };
     // Stdout belongs to the command.
     if let Some(words) = words {
         tell(&format!("provost box: the command {words}"));
     }
     Answer {
-        exit,
-        json: json!({ "how": how }),
+        exit: Exit::Of(status),
+        json: json!({ "how": how, "status": status }),
         text: String::new(),
     }
 }
 
+/// A program that the box was made for and that could not be executed in it.
+fn not_started(error: &BoxError) -> Answer {
+    let (status, reason) = match error {
+        BoxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
+        BoxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
+        other => (NOT_RUNNABLE, other.to_string()),
+    };
+    tell(&format!("provost box: {error}\nhint: {reason}"));
+    Answer {
+        exit: Exit::Of(status),
+        json: json!({ "how": "not_started", "status": status, "reason": reason }),
+        text: String::new(),
+    }
+}
+
+/// The place that `path` names, which has no symbolic link on the way: a link may have been put
+/// there by whoever could write beside it, and would open what nobody named.
 fn place(path: &Path) -> Result<PathBuf, Failure> {
-    let found = path.canonicalize().map_err(|error| {
+    let unreadable = |error: io::Error| {
         let reason = format!("`{}`: {error}", path.display());
         Failure::new(Code::InputUnreadable, reason)
-    })?;
+    };
+    let found = path.canonicalize().map_err(unreadable)?;
+    let named = without_dots(&std::path::absolute(path).map_err(unreadable)?);
+    if found != named {
+        let (named, real) = (path.display(), found.display());
+        let reason = format!("`{named}` leads through a symbolic link, to `{real}`");
+        return Err(Failure::new(Code::UsageError, reason).hint("name that place itself"));
+    }
     if found.starts_with("/proc") {
         let reason = format!("`{}`: a box has a `/proc` of its own", path.display());
         return Err(Failure::new(Code::UsageError, reason));
     }
     Ok(found)
+}
+
+/// An absolute path without `.` and `..`, by its text alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// A directory for the streams, gone when the command is.

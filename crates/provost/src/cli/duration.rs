@@ -1,16 +1,17 @@
 //! Reads a time as a person writes it.
 
-/// The seconds that `text` stands for: `90`, `90s`, `20m` or `2h`.
+/// The seconds that `text` stands for: `90`, `90s`, `20m`, `2h` or `7d`.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.char_indices().last() {
         Some((at, 's')) => (&text[..at], 1),
         Some((at, 'm')) => (&text[..at], 60),
         Some((at, 'h')) => (&text[..at], 3600),
+        Some((at, 'd')) => (&text[..at], 86_400),
         _ => (text, 1),
     };
     let number: u64 = number
         .parse()
-        .map_err(|_| "write 90, 90s, 20m or 2h".to_owned())?;
+        .map_err(|_| "write 90, 90s, 20m, 2h or 7d".to_owned())?;
     let seconds = number
         .checked_mul(factor)
         .ok_or_else(|| "is too long".to_owned())?;
@@ -32,6 +33,7 @@ mod tests {
             ("90s", Some(90)),
             ("20m", Some(1200)),
             ("2h", Some(7200)),
+            ("7d", Some(604_800)),
             ("0", None),
             ("", None),
             ("m", None),

@@ -110,14 +110,12 @@ fn standing(path: &Path) -> State {
 fn next_steps(repo: &Repository, greeting: &str, accept: &str) -> Vec<String> {
     let mut steps = Vec::new();
     if is_uncommitted(repo) {
-        let all = if repo.resolve("HEAD").is_ok() {
-            POLICY
+        // An agent starts from a commit; in a repository without one, all there is makes the first.
+        steps.push(if repo.resolve("HEAD").is_ok() {
+            format!("git add {POLICY} && git commit -m 'Add the policy of Provost'")
         } else {
-            "."
-        };
-        steps.push(format!(
-            "git add {all} && git commit -m 'Add the policy of Provost'"
-        ));
+            "git add --all && git commit -m 'Begin'".to_owned()
+        });
     }
     steps.push(format!(
         "{} run 'Say hello' --allow {greeting} --accept '{accept}' \
@@ -182,6 +180,12 @@ fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> 
         text += &format!("next: {}\n", plain(step));
     }
     text += "      the shell stands in for your agent; put any command in its place\n";
+    if let Some(accept) = project.accept {
+        text += &format!(
+            "      `{accept}` decides, in a box without network; if it fails there, the end of its \
+             output is shown\n"
+        );
+    }
     let broken = rows.iter().any(|row| matches!(row.state, State::Broken(_)));
     Answer {
         exit: if broken { Exit::No } else { Exit::Yes },

@@ -15,6 +15,10 @@ use crate::input;
 /// The largest file that is read for one public key.
 const LARGEST: usize = 4096;
 
+/// How a public key looks.
+const WRITTEN: &str =
+    "a public key is one line that begins with `ed25519:`, as `provost key show` prints it";
+
 #[derive(Subcommand)]
 pub(super) enum Key {
     /// Make the key that seals your runs.
@@ -33,6 +37,9 @@ pub(super) struct New {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  provost key trust ed25519:…
+  provost key trust colleague.pub --name ada")]
 pub(super) struct Trust {
     /// The public key, or a file that holds it.
     #[arg(value_name = "PUBKEY")]
@@ -116,15 +123,19 @@ pub(super) fn parse(argument: &str) -> Result<NamedKey, Failure> {
     if argument.starts_with(key::PUBLIC) {
         return NamedKey::parse(argument.trim_end()).map_err(|error| wrong(&error));
     }
-    let bytes = input::read(Path::new(argument), LARGEST)?;
+    let file = Path::new(argument);
+    if !file.exists() {
+        let reason = format!("`{argument}` is neither a public key nor a file that holds one");
+        return Err(Failure::new(Code::UsageError, reason).hint(WRITTEN));
+    }
+    let bytes = input::read(file, LARGEST)?;
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().next().unwrap_or_default().trim_end();
     NamedKey::parse(line).map_err(|error| wrong(&error))
 }
 
 fn wrong(error: &KeyError) -> Failure {
-    Failure::of(Code::UsageError, error)
-        .hint("a public key is one line, as `provost key show` prints it")
+    Failure::of(Code::UsageError, error).hint(WRITTEN)
 }
 
 /// The failure behind an error of the key directory.

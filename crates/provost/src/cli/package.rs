@@ -112,13 +112,25 @@ fn words(operation: Operation, answer: &Value) -> String {
             for row in rows.into_iter().flatten() {
                 let what = row["id"].as_str().or(row["axis"].as_str());
                 let what = show::plain(what.unwrap_or_default());
-                lines += &format!("without {what} ({})\n", text(&row["reason"]));
+                lines += &format!("without {what}: {}\n", why(&text(&row["reason"])));
             }
             let ids = answer["strip_manifest"]["stripped_capability_ids"].as_array();
             for id in ids.into_iter().flatten() {
-                lines += &format!("without {}\n", text(id));
+                let why = "it starts children, or the request's tool policy leaves it out";
+                lines += &format!("without {}: {why}\n", text(id));
             }
             lines
         }
+    }
+}
+
+/// A reason of the format in words.
+fn why(reason: &str) -> &str {
+    match reason {
+        "no_child_left" => "it starts children, and the child may start none",
+        "read_only" => "it does more than read, and the request asks for reading only",
+        "no_tools" => "the request asks for no tools",
+        "not_listed" => "the request does not list it",
+        other => other,
     }
 }

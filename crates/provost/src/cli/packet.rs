@@ -217,11 +217,16 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     folder.write(AFTER, &after.render())?;
     folder.write(LOG, &compose::log(&rows))?;
     let changed = compose::changed_files(&folder.packet()?)?;
+    let outside = compose::out_of_scope(&folder.source(TASK_CARD), phase_id, &changed);
     let text = compose::executor_report(phase_id, &changed, &rows, &clock::now());
     folder.write(EXECUTOR_REPORT, &text)?;
     sealed(&folder, Stage::Reported, &key)?;
     let failed = rows.iter().filter(|row| row.exit_code != 0).count();
     let mut words = format!("{} changed\n", counted(changed.len(), "file"));
+    for path in &outside {
+        let path = show::plain(path);
+        words += &format!("warning: `{path}` is outside allowed_paths; the packet will not pass\n");
+    }
     for row in &rows {
         words += &format!("exit {}: {}\n", row.exit_code, show::plain(&row.command));
     }
@@ -233,6 +238,7 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     let json = json!({
         "packet": folder.place.display().to_string(),
         "changed_files": changed,
+        "out_of_scope": outside,
         "commands": codes.collect::<Vec<_>>(),
     });
     let exit = if failed == 0 { Exit::Yes } else { Exit::No };
@@ -309,6 +315,17 @@ fn inside(folder: &Folder<'_>) -> Result<RepoPath, Failure> {
 /// The packet is at one of `stages`, and nobody touched what was sealed then.
 fn published(folder: &Folder<'_>, stages: &[Stage]) -> Result<(), Stop> {
     let sealed = folder.sealed()?;
+    let card = folder.source(TASK_CARD);
+    if sealed.envelope == Source::Missing && card == Source::Missing {
+        let phase = &folder.which.phase_id;
+        let reason = format!("there is no packet `{}`", folder.place.display());
+        let hint = format!(
+            "publish it first: provost packet publish --phase-id {} --goal ID --allow PATH \
+             --accept CMD",
+            command::quote(phase)
+        );
+        return Err(Failure::new(Code::NotFound, reason).hint(hint).into());
+    }
     seal::verify(&sealed, &folder.which.phase_id, stages)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `provost run`: one contract, from the command line or a file, to its sealed verdict.
 
 mod flags;
+mod flaws;
 mod notes;
 
 use std::path::PathBuf;
@@ -55,7 +56,7 @@ pub(super) struct Run {
     /// and flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
-         "net", "permit_governing", "permit_binary", "permit_symlink"])]
+         "net", "permit_governing", "allow_binary", "permit_symlink"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -106,7 +107,7 @@ pub(super) struct Run {
 
     /// A file that may change although it is not text.
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
-    permit_binary: Vec<String>,
+    allow_binary: Vec<String>,
 
     /// A symbolic link that may change.
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
@@ -123,6 +124,9 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         Some(file) => input::contract(file)?,
         None => flags::document(run),
     };
+    if run.file.is_none() {
+        flaws::check(run, &document, place.repo.checkout())?;
+    }
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,

@@ -2,12 +2,18 @@
 
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::json;
+use provost_host::clock;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::history::Landed;
 use crate::place::Place;
 use crate::show::{headline, plain};
-use crate::{history, report};
+use crate::{history, input, report, times};
+
+/// The patch in a bundle.
+const PATCH: &str = "patch.diff";
 
 /// Names a run.
 #[derive(Args)]
@@ -17,24 +23,29 @@ pub(super) struct Which {
     pub(super) run: String,
 }
 
-/// Lists all runs.
+/// Lists all runs, the newest first.
 pub(super) fn list() -> Outcome {
     let place = Place::find()?;
-    let mut rows = Vec::new();
-    let mut text = String::new();
-    for run_id in place.runs()? {
-        let row = row(&place, &run_id);
-        text += &line(&row);
-        rows.push(row);
-    }
-    if rows.is_empty() {
-        text += "no runs yet; `provost run --help` says how to begin one\n";
-    }
+    let mut runs = place.runs()?;
+    runs.reverse();
+    let rows = rows(&place, &runs);
+    let text = match rows.as_slice() {
+        [] => "no runs yet; `provost run --help` says how to begin one\n".to_owned(),
+        rows => table(rows),
+    };
     Ok(Answer::data(Value::Array(rows), text))
 }
 
-/// One line about a run; a run that cannot be read is listed as such.
-fn row(place: &Place, run_id: &str) -> Value {
+/// What is said of each run in a list.
+fn rows(place: &Place, runs: &[String]) -> Vec<Value> {
+    let names: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let landed = history::landed(place, &names);
+    let row = |run_id: &String| row(place, run_id, landed.get(run_id));
+    runs.iter().map(row).collect()
+}
+
+/// What is said of one run; one that cannot be read is listed as such.
+fn row(place: &Place, run_id: &str, landed: Option<&Landed>) -> Value {
     match history::state(place, run_id) {
         Err(_) if history::never_began(place, run_id) => json!({ "run_id": run_id,
             "status": "NOT_BEGUN", "code": null, "objective": "" }),
@@ -46,21 +57,34 @@ fn row(place: &Place, run_id: &str) -> Value {
             "code": state.finished.as_ref().map(|verdict| verdict.code),
             "objective": state.opened.contract.inputs.spec,
             "began": state.began,
-            "landed": history::landed(place, run_id),
+            "landed": landed.map(|landed| &landed.landing),
+            "held": landed.and_then(|landed| landed.held),
         }),
     }
 }
 
-/// A run in one line: the most telling word about it, and what it was asked to do.
-fn line(row: &Value) -> String {
+/// The rows for a person, below what they mean.
+fn table(rows: &[Value]) -> String {
+    let now = clock::now_millis();
+    let rows = rows.iter().map(|row| line(row, now));
+    format!("{:12}  {:>4}  {:18}  OBJECTIVE\n", "RUN", "AGE", "OUTCOME") + &rows.collect::<String>()
+}
+
+/// A run in one line: the end of its id, which is enough to name it, its age, the most telling
+/// word about it, and what it was asked to do.
+fn line(row: &Value, now: i64) -> String {
     let text = |key: &str| row[key].as_str().unwrap_or_default();
     let word = match text("status") {
         "FAILURE" => text("code"),
-        "SUCCESS" if row["landed"].is_object() => "LANDED",
+        // A branch that was reset does not hold it any more, and it can land again.
+        "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
         "SUCCESS" => "ACCEPTED",
         other => other,
     };
-    let start = format!("{}  {word:18}  ", text("run_id"));
+    let run = text("run_id");
+    let (_, short) = run.rsplit_once('_').unwrap_or(("", run));
+    let age = times::age(text("began"), now);
+    let start = format!("{short:12}  {age:>4}  {word:18}  ");
     let objective = headline(text("objective"), start.chars().count());
     format!("{start}{objective}\n")
 }
@@ -83,7 +107,7 @@ pub(super) fn show(which: &Which) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
-    let beside = history::beside(&place, &run_id);
+    let beside = history::beside(&place, &state);
     let mut answer = report::run(&state, &place.run(&run_id), &beside);
     answer.exit = provost_core::exit::Exit::Yes;
     Ok(answer)
@@ -100,10 +124,11 @@ pub(super) fn diff(which: &Which) -> Outcome {
             format!("{run_id} captured nothing"),
         ));
     };
-    let patch = place
-        .repo
-        .patch(&state.opened.base_tree, &captured.tree)
-        .map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let patch = place.repo.patch(&state.opened.base_tree, &captured.tree);
+    // Swept trees may be gone from git; a sealed bundle has the patch.
+    let sealed = || input::read(&place.run(&run_id).join(PATCH), json::LARGEST);
+    let patch =
+        patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
     let text = String::from_utf8_lossy(&patch).into_owned();
     Ok(Answer::data(
         json!({ "run_id": run_id, "patch": text }),
@@ -111,19 +136,20 @@ pub(super) fn diff(which: &Which) -> Outcome {
     ))
 }
 
-/// Shows what is going on now: runs that have not ended, and who holds what.
+/// Shows what is going on now: runs that have not ended.
 pub(super) fn status() -> Outcome {
     let place = Place::find()?;
-    let mut open = Vec::new();
-    for run_id in place.runs()? {
-        if !history::is_sealed(&place, &run_id) && !history::never_began(&place, &run_id) {
-            open.push(row(&place, &run_id));
-        }
-    }
-    let mut text: String = open.iter().map(line).collect();
-    if open.is_empty() {
-        text += "nothing is going on\n";
-    } else if open.iter().any(|row| row["status"] == "INTERRUPTED") {
+    let mut open = place.runs()?;
+    open.retain(|run_id| {
+        !history::is_sealed(&place, run_id) && !history::never_began(&place, run_id)
+    });
+    open.reverse();
+    let open = rows(&place, &open);
+    let mut text = match open.as_slice() {
+        [] => "nothing is going on\n".to_owned(),
+        rows => table(rows),
+    };
+    if open.iter().any(|row| row["status"] == "INTERRUPTED") {
         text += "next: provost resume\n";
     }
     Ok(Answer::data(json!({ "open": open }), text))

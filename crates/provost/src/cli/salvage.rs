@@ -4,11 +4,13 @@ use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RepoPath;
+use provost_host::git::{Expected, GitError};
 use provost_host::{clock, owner};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
+use crate::kept::{self, Kept};
 use crate::place::Place;
 use crate::session::store;
 use crate::show::headline;
@@ -17,13 +19,18 @@ use crate::show::headline;
 pub(super) enum Salvage {
     /// List work that was kept although it did not land.
     List,
-    /// Put kept work on a branch of its own.
+    /// Put all kept work of a run on branches of its own.
     Restore(Restore),
 }
 
 #[derive(Args)]
-#[command(after_help = "Example:
-  provost salvage restore last")]
+#[command(after_help = "\
+Each attempt that left something gets a branch provost/salvage-…; your checkout stays as it is.
+What has landed is not kept aside any more.
+
+Examples:
+  provost salvage restore last
+  provost salvage restore refs/provost/salvage/RUN/1")]
 pub(super) struct Restore {
     /// The run whose work it is: its id, a part of it, or `last`; or the name of a ref.
     run: String,
@@ -35,24 +42,6 @@ pub(super) enum Lease {
     List,
 }
 
-/// What the last attempt of a run left.
-const CAPTURED: &str = "refs/provost/runs/";
-
-const KEPT: &[&str] = &["refs/provost/salvage/", CAPTURED];
-
-/// Work that a ref of ours keeps.
-struct Kept {
-    name: String,
-    commit: Oid,
-}
-
-impl Kept {
-    /// The run whose work it is: the name is `refs/provost/KIND/RUN/ATTEMPT`.
-    fn run_id(&self) -> &str {
-        self.name.split('/').nth(3).unwrap_or_default()
-    }
-}
-
 pub(super) fn run(salvage: &Salvage) -> Outcome {
     let place = Place::find()?;
     match salvage {
@@ -61,30 +50,15 @@ pub(super) fn run(salvage: &Salvage) -> Outcome {
     }
 }
 
-fn kept(place: &Place) -> Result<Vec<Kept>, Failure> {
-    let mut kept = Vec::new();
-    for prefix in KEPT {
-        let refs = place
-            .repo
-            .refs(prefix)
-            .map_err(|e| Failure::of(Code::GitFailed, &e))?;
-        let of = |(name, commit)| Kept { name, commit };
-        kept.extend(refs.into_iter().map(of));
-    }
-    Ok(kept)
-}
-
 fn list(place: &Place) -> Outcome {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for kept in kept(place)? {
+    for kept in kept::unlanded(place)? {
         let run_id = kept.run_id();
-        // Of a run that cannot be read all is shown: better too much than work unseen.
         let state = history::state(place, run_id).ok();
-        if is_empty(place, &kept) || has_landed(place, &kept) {
-            continue;
-        }
         let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
+            // Another attempt was accepted, not this one.
+            Some(verdict) if verdict.allow && kept.is_salvaged() => "ATTEMPT_LOST",
             Some(verdict) if verdict.allow => "ACCEPTED",
             Some(verdict) => verdict.code.name(),
             None => "UNFINISHED",
@@ -100,7 +74,7 @@ fn list(place: &Place) -> Outcome {
         );
         rows.push(
             json!({ "ref": kept.name, "commit": kept.commit, "run_id": run_id,
-            "objective": objective }),
+            "outcome": word, "objective": objective }),
         );
     }
     if rows.is_empty() {
@@ -111,53 +85,52 @@ fn list(place: &Place) -> Outcome {
     Ok(Answer::data(Value::Array(rows), text))
 }
 
-/// Whether the work is on its branch; what an earlier attempt left when it was lost is not.
-fn has_landed(place: &Place, kept: &Kept) -> bool {
-    kept.name.starts_with(CAPTURED) && history::landed(place, kept.run_id()).is_some()
-}
-
-/// Whether the commit changes nothing: the work is all in the base it was put on.
-fn is_empty(place: &Place, kept: &Kept) -> bool {
-    let tree = |rev: &str| {
-        let commit = place.repo.resolve(rev)?;
-        place.repo.commit_tree(&commit)
-    };
-    let parent = format!("{}^", kept.commit);
-    // What cannot be compared is taken for work.
-    match (place.repo.commit_tree(&kept.commit), tree(&parent)) {
-        (Ok(own), Ok(base)) => own == base,
-        _ => false,
-    }
-}
-
+/// Puts all work that is kept of a run, or what one ref keeps, on branches of its own.
 fn put_back(place: &Place, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
-    let kept = kept(place)?;
-    let of_run = |kept: &&Kept| kept.name.contains(&run_id) && !is_empty(place, kept);
-    let found = kept.iter().rfind(of_run);
-    let Some(Kept { name, commit }) = found else {
+    let mut kept = kept::unlanded(place)?;
+    kept.retain(|kept| kept.name == run || kept.run_id() == run_id);
+    if kept.is_empty() {
+        let landed = history::landed(place, &[&run_id]);
+        let reason = match landed.get(&run_id) {
+            Some(landed) if landed.held == Some(true) => format!("all work of {run_id} has landed"),
+            _ => format!("nothing is kept of `{run_id}`"),
+        };
         return Err(
-            Failure::new(Code::NotFound, format!("nothing is kept of `{run_id}`"))
-                .hint("`provost salvage list` shows what there is"),
+            Failure::new(Code::NotFound, reason).hint("`provost salvage list` shows what there is")
         );
-    };
-    let tail = name.trim_start_matches("refs/provost/").replace('/', "-");
-    let branch = format!("provost/salvage-{tail}");
-    let kept = place.repo.keep(
-        &format!("refs/heads/{branch}"),
-        commit,
-        &provost_host::git::Expected::Any,
-    );
-    kept.map_err(|error| Failure::of(Code::GitFailed, &error))?;
-    let text = format!(
-        "branch {branch} is at {}\nnext: git diff HEAD...{branch}\n",
-        commit.short()
-    );
-    Ok(Answer::data(
-        json!({ "branch": branch, "commit": commit, "from": name }),
-        text,
-    ))
+    }
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for Kept { name, commit } in &kept {
+        let tail = name.trim_start_matches("refs/provost/").replace('/', "-");
+        let branch = format!("provost/salvage-{tail}");
+        restore(place, &branch, commit)?;
+        text += &format!("branch {branch} is at {}\n", commit.short());
+        text += &format!("next: git diff HEAD...{branch}\n");
+        rows.push(json!({ "branch": branch, "commit": commit, "from": name }));
+    }
+    Ok(Answer::data(json!({ "restored": rows }), text))
+}
+
+/// Makes `branch`; one that somebody went on with since is left alone.
+fn restore(place: &Place, branch: &str, commit: &Oid) -> Result<(), Failure> {
+    let name = format!("refs/heads/{branch}");
+    let kept = place.repo.keep(&name, commit, &Expected::Absent);
+    match kept {
+        Err(GitError::RefMoved {
+            found: Some(found), ..
+        }) if found == *commit => Ok(()),
+        Err(GitError::RefMoved {
+            found: Some(found), ..
+        }) => {
+            let reason = format!("branch {branch} is there already, at {}", found.short());
+            Err(Failure::new(Code::UsageError, reason)
+                .hint(format!("rename it first: git branch -m {branch} NAME")))
+        }
+        other => other.map_err(|error| Failure::of(Code::GitFailed, &error)),
+    }
 }
 
 pub(super) fn lease(lease: &Lease) -> Outcome {

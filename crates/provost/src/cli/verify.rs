@@ -203,19 +203,19 @@ fn about(report: &Report) -> String {
     text
 }
 
-/// What was added after the seal by nobody knows whom; it changed no answer.
+/// What was added after the seal without a signature; it changed no answer.
 fn unvouched(report: &Report) -> String {
     let lines = &report.after.unvouched;
-    let mut text = String::new();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = "after the seal, not signed, and nothing follows from it:\n".to_owned();
     for line in lines.iter().take(MOST_SHOWN) {
-        text += &format!(
-            "not vouched for: {}\n",
-            plain(line).replace(['\n', '\t'], " ")
-        );
+        text += &format!("  {}\n", plain(line).replace(['\n', '\t'], " "));
     }
     let more = lines.len().saturating_sub(MOST_SHOWN);
     if more > 0 {
-        text += &format!("not vouched for: {more} more\n");
+        text += &format!("  and {more} more\n");
     }
     text
 }

@@ -182,7 +182,7 @@ fn what_the_contract_permits_may_change() {
         "src/pytest.ini",
         "--permit-governing",
         "src/AGENTS.md",
-        "--permit-binary",
+        "--allow-binary",
         "src/blob",
         "--permit-symlink",
         "src/link",

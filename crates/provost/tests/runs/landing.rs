@@ -147,14 +147,15 @@ fn a_forged_landing_is_not_believed() {
     assert_eq!(
         *unvouched,
         json!([
-            "after.jsonl record 0 (LAND_STARTED)",
+            "after.jsonl record 0 (LAND_STARTED): a landing that began and was refused or interrupted",
             "after.jsonl record 1 (APPROVED)"
         ])
     );
     let text = scene.ask(&["verify", &run]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(
-        text.contains("not vouched for: after.jsonl record 1 (APPROVED)"),
+        text.contains("nothing follows from it:\n  after.jsonl record 0 (LAND_STARTED): a landing")
+            && text.contains("\n  after.jsonl record 1 (APPROVED)\n"),
         "{text}"
     );
 }

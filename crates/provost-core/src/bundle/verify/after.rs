@@ -240,9 +240,9 @@ impl Reader<'_> {
     fn list_unvouched(&mut self, records: &[Record], vouched: &BTreeSet<u64>) {
         for record in records {
             if !vouched.contains(&record.seq) {
-                let kind = &record.event.event_type;
+                let kind = record.event.event_type.as_str();
                 let line = format!("{AFTER} record {} ({kind})", record.seq);
-                self.after.unvouched.push(line);
+                self.after.unvouched.push(line + tells(kind));
             }
         }
     }
@@ -277,6 +277,16 @@ impl Reader<'_> {
                 self.findings.push(Finding::incomplete(name, problem));
             }
         }
+    }
+}
+
+/// What a record tells of that no statement came to vouch for, because the landing never got there.
+fn tells(kind: &str) -> &'static str {
+    match kind {
+        after::LAND_STARTED => ": a landing that began and was refused or interrupted",
+        after::TEST_STARTED => ": a test of a merge that began",
+        after::TEST_RESULT => ": a test of a merge that did not land",
+        _ => "",
     }
 }
 

@@ -343,3 +343,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_new_name_that_looks_like_another_is_refused_and_an_old_one_is_not() {
+    let scope = Scope::parse(&["src"]).unwrap();
+    let (forbid, permit, extra) = (Scope::default(), Permit::default(), Extra::default());
+    let rules = Rules {
+        scope: &scope,
+        forbid: &forbid,
+        permit: &permit,
+        extra: &extra,
+    };
+    let judged = |change: Change| {
+        let facts = Facts {
+            changes: &[change],
+            ..Facts::default()
+        };
+        judge(&facts, &rules)
+    };
+    for name in ["src/a\u{200b}b", "src/\u{202e}x", "src/d\u{2066}/x"] {
+        let fresh = Change {
+            before: None,
+            ..edit(name)
+        };
+        let verdict = judged(fresh);
+        assert!(verdict.reason.contains("nobody sees (U+20"), "{verdict:?}");
+        assert!(judged(edit(name)).allow, "{name:?}");
+    }
+    let notes = |path: &str| judged(edit(path)).details.unwrap()["notes"].clone();
+    assert_eq!(notes("src/a.py"), json!([]));
+    for path in [
+        "src/sitecustomize.py",
+        "src/lib/x.pth",
+        "src/UserCustomize.py",
+    ] {
+        assert!(notes(path)[0].as_str().unwrap().contains(path), "{path}");
+    }
+}

@@ -13,6 +13,10 @@ use crate::answer::{Failure, Outcome};
 use crate::input;
 
 #[derive(Args)]
+#[command(after_help = "Example:
+  provost check contract contract.json
+
+`provost explain contract` shows how a contract is written.")]
 pub(in crate::cli) struct CheckContract {
     /// The contract as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
     file: PathBuf,

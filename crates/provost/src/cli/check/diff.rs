@@ -17,6 +17,15 @@ use crate::answer::{Failure, Outcome};
 use crate::input;
 
 #[derive(Args)]
+#[command(after_help = "\
+Committed, staged and unstaged files are all judged, and so are files that git ignores. With
+--before the git directory is judged too. `.provost` at the top of the checkout is left alone if
+the snapshot saw it; without a snapshot it is refused as a whole, because nobody can tell who
+wrote it.
+
+Example, around the work of an agent in a checkout of its own:
+  provost snapshot --control ../work --out before.json
+  provost check diff --worktree ../work --before before.json --base main --allow src")]
 pub(in crate::cli) struct CheckDiff {
     /// The commit that the work began from: a full id, or a ref that the snapshot knows.
     #[arg(long, value_name = "COMMIT")]

@@ -14,35 +14,35 @@ use crate::input;
 
 #[derive(Subcommand)]
 pub(in crate::cli) enum Operator {
-    /// Whether a task can be handed to a worker.
+    /// Say whether a task can be handed to a worker.
     Assignment(Payload),
-    /// Whether what a worker reports holds; JSON, or Markdown with front matter.
+    /// Say whether what a worker reports holds; JSON, or Markdown with front matter.
     Result(Payload),
-    /// Whether what the planner decided in one round holds.
+    /// Say whether what the planner decided in one round holds.
     OrchestratorOutput(Payload),
-    /// Whether the log of a task holds.
+    /// Say whether the log of a task holds.
     Worklog(Worklog),
-    /// Whether lines were only added to a log.
+    /// Say whether lines were only added to a log.
     WorklogAppend(Payload),
-    /// Whether a hand-off bundle holds.
+    /// Say whether a hand-off bundle holds.
     Handoff(Payload),
-    /// Whether a batch of changes can be applied to a board.
+    /// Say whether a batch of changes can be applied to a board.
     LedgerDelta(Payload),
-    /// Whether the batches of several writers can be applied to a board.
+    /// Say whether the batches of several writers can be applied to a board.
     LedgerDeltaStreams(Payload),
-    /// Whether locks of different tasks overlap.
+    /// Say whether locks of different tasks overlap.
     Locks(Payload),
-    /// What comes of locks that are taken and released in order.
+    /// Say what comes of locks that are taken and released in order.
     LockLifecycle(Payload),
-    /// Whether the rows, locks and events of a board fit together.
+    /// Say whether the rows, locks and events of a board fit together.
     Reconcile(Payload),
-    /// Whether a task may go from one state to another.
+    /// Say whether a task may go from one state to another.
     Transition(Payload),
-    /// Whether every task in progress gave a sign of life in time.
+    /// Say whether every task in progress gave a sign of life in time.
     Watchdog(Payload),
-    /// Whether a result stays inside what its task may touch.
+    /// Say whether a result stays inside what its task may touch.
     PostExecution(Payload),
-    /// Whether a task may count as done.
+    /// Say whether a task may count as done.
     PreComplete(Payload),
 }
 

@@ -7,6 +7,9 @@ use crate::answer::Outcome;
 use crate::folder::{Folder, NoFolder, Which};
 
 #[derive(Args)]
+#[command(after_help = "Examples, at the root of the repository:
+  provost check packet --phase-id p1 --strict
+  provost check packet --phase-id p1 --gate --docs docs/guide.md --blackbox checks.json")]
 pub(in crate::cli) struct CheckPacket {
     #[command(flatten)]
     which: Which,

@@ -9,6 +9,12 @@ use crate::answer::Outcome;
 use crate::input;
 
 #[derive(Args)]
+#[command(after_help = "\
+A path that can be in a scope may still need a permission of its own: files that decide what
+passing means, that instruct agents, or that steer git and Provost. A note says so.
+
+Example:
+  provost check scope src docs/guide.md")]
 pub(in crate::cli) struct CheckScope {
     /// A JSON list of paths; `-` reads stdin.
     #[arg(long, value_name = "LIST.json")]

@@ -91,7 +91,7 @@ fn extension(run: &Run) -> Extension {
     let permit = Permissions {
         oracle: run.permit_oracle.clone(),
         governing: run.permit_governing.clone(),
-        binary: run.permit_binary.clone(),
+        binary: run.allow_binary.clone(),
         symlink: run.permit_symlink.clone(),
     };
     Extension {

@@ -1,0 +1,137 @@
+//! Decides which runs can be swept away: their refs, their branch, what they left in caches.
+//!
+//! # Invariants
+//!
+//! - A run that goes on, waits to be resumed or cannot be read stays as it is.
+//! - Work that is on no branch goes only where somebody named an age and the run is older.
+
+/// Where a run stands, as far as keeping it is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Somebody drives it, or it waits to be resumed.
+    Open,
+    /// Its result is on the branch it was meant for.
+    Landed,
+    /// It ended and left nothing.
+    Empty,
+    /// It left work that is on no branch.
+    Unlanded,
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// A run that may be swept away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// When it began, in milliseconds since 1970, if that is known.
+    pub began: Option<i64>,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Whether an attempt that was lost left work beside the result.
+    pub salvaged: bool,
+}
+
+/// What somebody wants kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// This many of the newest runs.
+    pub keep: usize,
+    /// Everything that began at this time or later.
+    pub since: Option<i64>,
+}
+
+/// What becomes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It stays, for this reason.
+    Stays(&'static str),
+    /// Everything but the work of lost attempts goes.
+    GoesButSalvage,
+    /// Everything goes.
+    Goes,
+}
+
+/// Decides about the run that is number `place` of all, counted from the newest, which is 0.
+pub fn judge(run: &Candidate, place: usize, wish: Wish) -> Fate {
+    let old = wish
+        .since
+        .map(|since| run.began.is_some_and(|began| began < since));
+    match (run.standing, old) {
+        (Standing::Open, _) => Fate::Stays("it has not ended"),
+        (Standing::Unknown, _) => Fate::Stays("it cannot be read"),
+        _ if place < wish.keep => Fate::Stays("it is among the newest"),
+        (_, Some(false)) => Fate::Stays("it is not that old"),
+        (Standing::Unlanded, None) => Fate::Stays("its work has not landed"),
+        (Standing::Landed | Standing::Empty, None) if run.salvaged => Fate::GoesButSalvage,
+        (Standing::Landed | Standing::Empty | Standing::Unlanded, _) => Fate::Goes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Standing; 5] = [
+        Standing::Open,
+        Standing::Landed,
+        Standing::Empty,
+        Standing::Unlanded,
+        Standing::Unknown,
+    ];
+
+    fn run(standing: Standing) -> Candidate {
+        Candidate {
+            began: Some(1000),
+            standing,
+            salvaged: false,
+        }
+    }
+
+    #[test]
+    fn only_what_is_done_with_goes() {
+        let goes = |standing| judge(&run(standing), 0, Wish::default()) == Fate::Goes;
+        let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
+        assert_eq!(gone, [Standing::Landed, Standing::Empty]);
+    }
+
+    #[test]
+    fn an_age_opens_work_that_has_not_landed_and_nothing_that_goes_on() {
+        let wish = |since| Wish {
+            keep: 0,
+            since: Some(since),
+        };
+        let goes = |standing| judge(&run(standing), 0, wish(1001)) == Fate::Goes;
+        let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
+        assert_eq!(
+            gone,
+            [Standing::Landed, Standing::Empty, Standing::Unlanded]
+        );
+        for standing in ALL {
+            let fate = judge(&run(standing), 0, wish(1000));
+            assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
+            let mut ageless = run(standing);
+            ageless.began = None;
+            let fate = judge(&ageless, 0, wish(i64::MAX));
+            assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_and_the_work_of_lost_attempts_stay() {
+        let wish = Wish {
+            keep: 2,
+            since: None,
+        };
+        let fate = |place| judge(&run(Standing::Landed), place, wish);
+        assert!(matches!(fate(1), Fate::Stays(_)));
+        assert_eq!(fate(2), Fate::Goes);
+        let mut lost = run(Standing::Landed);
+        lost.salvaged = true;
+        assert_eq!(judge(&lost, 2, wish), Fate::GoesButSalvage);
+        let aged = Wish {
+            keep: 2,
+            since: Some(1001),
+        };
+        assert_eq!(judge(&lost, 2, aged), Fate::Goes);
+    }
+}

@@ -1,0 +1,211 @@
+//! `provost gc`: sweeps away what runs left and nobody needs any more.
+//!
+//! # Invariants
+//!
+//! - What goes is decided by `core::retention`, for each run, while the run is ours alone.
+//! - A ref goes only from where it was seen; a branch that somebody went on with stays.
+//! - A directory is set aside before it is emptied, so that nobody meets half of one.
+
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
+use provost_core::code::Code;
+use provost_core::object::Oid;
+use provost_core::retention::{self, Candidate, Fate, Standing, Wish};
+use provost_core::run::State;
+use provost_core::time;
+use provost_core::wording::counted;
+use provost_host::clock;
+use serde_json::{Value, json};
+
+use super::duration::seconds;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::history::{self, Landed};
+use crate::kept;
+use crate::place::Place;
+use sweep::{Mode, Sweep, Swept};
+
+/// Sweep away refs, branches and caches that nobody needs any more.
+#[derive(Args)]
+#[command(after_help = "\
+What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
+branch or that left nothing, workspaces they left, and cached test results if no run goes on.
+What stays: runs that have not ended, work that has not landed (unless --older-than says so),
+branches that somebody went on with or has checked out, and the bundles (unless --bundles).
+`git gc` then frees the objects. A sweep that was interrupted is finished by the next one.
+
+Examples:
+  provost gc --dry-run
+  provost gc --keep 20
+  provost gc --older-than 30d --bundles")]
+pub(super) struct Gc {
+    /// Say what would go, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Leave this many of the newest runs alone.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep: usize,
+
+    /// Take only runs that began longer ago, such as 12h or 30d; their work goes even if it has
+    /// not landed.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    older_than: Option<u64>,
+
+    /// Remove the bundles of these runs as well: the evidence is gone then.
+    #[arg(long)]
+    bundles: bool,
+}
+
+/// A run, and all that is known of it here.
+struct Known {
+    run_id: String,
+    state: Option<State>,
+    candidate: Candidate,
+}
+
+pub(super) fn run(gc: &Gc) -> Outcome {
+    let place = Place::find()?;
+    let wish = Wish {
+        keep: gc.keep,
+        since: gc.older_than.map(before_now),
+    };
+    let known = known(&place)?;
+    let mode = if gc.dry_run { Mode::Say } else { Mode::Do };
+    let mut sweep = Sweep::new(&place, mode)?;
+    sweep.leftovers()?;
+    let mut rows = Vec::new();
+    let mut stay: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for (number, known) in known.iter().enumerate() {
+        let fate = retention::judge(&known.candidate, number, wish);
+        if let Fate::Stays(why) = fate {
+            *stay.entry(why).or_default() += 1;
+            rows.push(json!({ "run_id": known.run_id, "stays": why }));
+            continue;
+        }
+        let bundle = gc.bundles && fate == Fate::Goes;
+        let aged = gc.older_than.is_some();
+        let swept = sweep.run(known, fate, aged, bundle)?;
+        rows.push(
+            json!({ "run_id": known.run_id, "refs": swept.refs, "bytes": swept.bytes,
+            "left": swept.left }),
+        );
+    }
+    let ids: BTreeSet<&str> = known.iter().map(|known| known.run_id.as_str()).collect();
+    let strangers = sweep.strangers(&ids);
+    if known
+        .iter()
+        .all(|known| known.candidate.standing != Standing::Open)
+    {
+        sweep.cached_tests()?;
+    }
+    Ok(answer(&sweep.total, mode, &rows, &stay, strangers))
+}
+
+/// The time that was `seconds` ago.
+fn before_now(seconds: u64) -> i64 {
+    let millis = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+    clock::now_millis().saturating_sub(millis)
+}
+
+/// All runs that have a bundle, the newest first.
+fn known(place: &Place) -> Result<Vec<Known>, Failure> {
+    let mut runs = place.runs()?;
+    runs.reverse();
+    let names: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let landed = history::landed(place, &names);
+    let kept = kept::unlanded(place)?;
+    let with = |salvaged: bool| -> BTreeSet<&str> {
+        let of_kind = kept.iter().filter(|kept| kept.is_salvaged() == salvaged);
+        of_kind.map(kept::Kept::run_id).collect()
+    };
+    let (salvaged, captured) = (with(true), with(false));
+    let known = |run_id: &String| {
+        let state = history::state(place, run_id).ok();
+        let has_work = captured.contains(run_id.as_str());
+        Known {
+            run_id: run_id.clone(),
+            candidate: Candidate {
+                began: state
+                    .as_ref()
+                    .and_then(|state| time::parse(&state.began).ok()),
+                standing: standing(place, run_id, state.is_some(), has_work, landed.get(run_id)),
+                salvaged: salvaged.contains(run_id.as_str()),
+            },
+            state,
+        }
+    };
+    Ok(runs.iter().map(known).collect())
+}
+
+fn standing(
+    place: &Place,
+    run_id: &str,
+    readable: bool,
+    has_work: bool,
+    landed: Option<&Landed>,
+) -> Standing {
+    if history::is_driven(place, run_id) || readable && !history::is_sealed(place, run_id) {
+        return Standing::Open;
+    }
+    match landed {
+        _ if !readable => Standing::Unknown,
+        Some(Landed { held: None, .. }) => Standing::Unknown,
+        _ if has_work => Standing::Unlanded,
+        Some(_) => Standing::Landed,
+        None => Standing::Empty,
+    }
+}
+
+fn answer(
+    total: &Swept,
+    mode: Mode,
+    rows: &[Value],
+    stay: &BTreeMap<&'static str, usize>,
+    strangers: usize,
+) -> Answer {
+    let verb = match mode {
+        Mode::Do => "removed",
+        Mode::Say => "would remove",
+    };
+    let refs = counted(total.refs.len(), "ref");
+    let directories = match total.directories {
+        1 => "1 directory".to_owned(),
+        count => format!("{count} directories"),
+    };
+    let mut text = format!("{verb} {refs} and {directories}, {} bytes\n", total.bytes);
+    if mode == Mode::Say {
+        for name in &total.refs {
+            text += &format!("  {name}\n");
+        }
+    }
+    for left in &total.left {
+        text += &format!("left alone: {left}\n");
+    }
+    for (why, count) in stay {
+        text += &format!("{} left alone: {why}\n", counted(*count, "run"));
+    }
+    if strangers > 0 {
+        let refs = counted(strangers, "ref");
+        text += &format!("{refs} left alone: the bundle of the run is not here\n");
+    }
+    let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
+        "directories": total.directories, "left": total.left, "runs": rows,
+        "strangers": strangers });
+    Answer::data(json, text)
+}
+
+/// A ref of ours, and where it was seen.
+type Refs = BTreeMap<String, Oid>;
+
+/// All refs of ours.
+fn refs(place: &Place) -> Result<Refs, Failure> {
+    let mut all = Refs::new();
+    for prefix in ["refs/provost/", "refs/heads/provost/"] {
+        let refs = place.repo.refs(prefix);
+        all.extend(refs.map_err(|error| Failure::of(Code::GitFailed, &error))?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,114 @@
+//! Refuses flags that break a rule of contracts, in the words of the command line.
+//!
+//! # Invariants
+//!
+//! - The rules are those of the policy gate; only the place is said differently.
+//! - A flag that is refused has opened no run.
+
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::contract::document::Document;
+use provost_core::contract::{self, Problem};
+use provost_core::gate::command::{CommandPolicy, Trust, quote};
+
+use super::Run;
+use crate::answer::Failure;
+
+/// Checks `document`, which stands for the flags of `run`, in the repository at `checkout`.
+pub(super) fn check(
+    run: &Run,
+    document: &Document,
+    checkout: Option<&Path>,
+) -> Result<(), Failure> {
+    let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
+    let checked = contract::resolve(document.clone(), &policy, Trust::TypedByPerson);
+    let Err(problems) = checked else {
+        return Ok(());
+    };
+    let words: Vec<String> = problems.iter().map(|it| words(run, it)).collect();
+    let failure = Failure::new(Code::UsageError, words.join("; also "));
+    let hint = problems.iter().find_map(|problem| {
+        let (flag, value) = flag(run, &problem.path)?;
+        Some(instead(flag, value, checkout))
+    });
+    Err(match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure.hint("provost run --help"),
+    })
+}
+
+/// The flag behind a place of the contract, and what was typed for it.
+fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
+    let lists = [
+        ("/allowed_paths/", "--allow", &run.allow),
+        ("/acceptance_tests/", "--accept", &run.accept),
+        ("/x_provost/forbid/", "--forbid", &run.forbid),
+        (
+            "/x_provost/permit/oracle/",
+            "--permit-oracle",
+            &run.permit_oracle,
+        ),
+        (
+            "/x_provost/permit/governing/",
+            "--permit-governing",
+            &run.permit_governing,
+        ),
+        (
+            "/x_provost/permit/binary/",
+            "--allow-binary",
+            &run.allow_binary,
+        ),
+        (
+            "/x_provost/permit/symlink/",
+            "--permit-symlink",
+            &run.permit_symlink,
+        ),
+    ];
+    lists.into_iter().find_map(|(beginning, flag, values)| {
+        let number = place.strip_prefix(beginning)?.split('/').next()?;
+        Some((flag, values.get(number.parse::<usize>().ok()?)?.as_str()))
+    })
+}
+
+fn words(run: &Run, problem: &Problem) -> String {
+    let what = problem.problem.as_str();
+    match flag(run, &problem.path) {
+        Some((flag, value)) => {
+            // The problem names the entry, and so does the flag.
+            let entry = format!("(`{}`) ", value.escape_debug());
+            let what = what.strip_prefix(&entry).unwrap_or(what);
+            format!("`{flag} {}`: {what}", quote(value))
+        }
+        None if problem.path == "/timeout_retry/timeout_sec" => format!("`--timeout` {what}"),
+        None => format!("`{}` {what}", problem.path),
+    }
+}
+
+/// What to write instead of `value`.
+fn instead(flag: &str, value: &str, checkout: Option<&Path>) -> String {
+    if flag == "--accept" {
+        return "give each command an --accept of its own; it starts at the top of the repository. \
+                What needs a shell goes into a script there: --accept 'sh check.sh'"
+            .to_owned();
+    }
+    if let Some(at) = value.find(['*', '?', '[']) {
+        let (directory, _) = value[..at].rsplit_once('/').unwrap_or_default();
+        return match directory {
+            "" => format!("name files or directories: {flag} src"),
+            directory => {
+                let directory = quote(directory);
+                format!("a directory covers all below it: {flag} {directory}")
+            }
+        };
+    }
+    if value.starts_with('/') {
+        let inside = checkout.and_then(|top| Path::new(value).strip_prefix(top).ok());
+        let inside = inside.and_then(Path::to_str);
+        return match inside.filter(|path| !path.is_empty()) {
+            Some(path) => format!("{flag} {}", quote(path)),
+            None => format!("name a path from the top of the repository: {flag} src"),
+        };
+    }
+    format!("name a file or directory from the top of the repository, for example {flag} src")
+}

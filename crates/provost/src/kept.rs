@@ -1,0 +1,72 @@
+//! Finds the work that refs of ours keep although it did not land.
+
+use std::collections::BTreeMap;
+
+use provost_core::code::Code;
+use provost_core::object::Oid;
+
+use crate::answer::Failure;
+use crate::history::{self, Landed};
+use crate::place::Place;
+
+/// What attempts left that no gate ever saw whole.
+const SALVAGED: &str = "refs/provost/salvage/";
+
+/// What attempts left, as it was captured for the gates.
+const CAPTURED: &str = "refs/provost/runs/";
+
+/// Work that a ref of ours keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    /// The ref: `refs/provost/KIND/RUN/ATTEMPT`.
+    pub(crate) name: String,
+    /// The commit it keeps.
+    pub(crate) commit: Oid,
+}
+
+impl Kept {
+    /// The run whose work it is.
+    pub(crate) fn run_id(&self) -> &str {
+        self.name.split('/').nth(3).unwrap_or_default()
+    }
+
+    /// Whether it was saved from an attempt that did not come to its end.
+    pub(crate) fn is_salvaged(&self) -> bool {
+        self.name.starts_with(SALVAGED)
+    }
+}
+
+/// All work that is kept and not on its branch, by the name of its ref.
+///
+/// What cannot be told counts as work: better too much is shown than work goes unseen.
+pub(crate) fn unlanded(place: &Place) -> Result<Vec<Kept>, Failure> {
+    let mut kept = Vec::new();
+    for prefix in [SALVAGED, CAPTURED] {
+        let refs = place.repo.refs(prefix);
+        let refs = refs.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        kept.extend(refs.into_iter().map(|(name, commit)| Kept { name, commit }));
+    }
+    let runs: Vec<&str> = kept.iter().map(Kept::run_id).collect();
+    let landed = history::landed(place, &runs);
+    kept.retain(|one| !has_landed(one, &landed) && !is_empty(place, one));
+    Ok(kept)
+}
+
+/// Whether the work is on its branch; what an earlier attempt left when it was lost is not.
+fn has_landed(kept: &Kept, landed: &BTreeMap<String, Landed>) -> bool {
+    let landed = landed.get(kept.run_id());
+    !kept.is_salvaged() && landed.is_some_and(|landed| landed.held == Some(true))
+}
+
+/// Whether the commit changes nothing: the work is all in the base it was put on.
+fn is_empty(place: &Place, kept: &Kept) -> bool {
+    let tree = |rev: &str| {
+        let commit = place.repo.resolve(rev)?;
+        place.repo.commit_tree(&commit)
+    };
+    let parent = format!("{}^", kept.commit);
+    match (place.repo.commit_tree(&kept.commit), tree(&parent)) {
+        (Ok(own), Ok(base)) => own == base,
+        _ => false,
+    }
+}

@@ -1,0 +1,140 @@
+//! Wrong command lines, and commands that stand in for others.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use crate::desk::Desk;
+
+#[test]
+fn a_wrong_command_line_is_refused_like_anything_else() {
+    let desk = Desk::new();
+    for words in [
+        &["rnu"][..],
+        &["run", "x", "--allw", "y"],
+        &["check", "scop"],
+        &["show", "--x"],
+    ] {
+        let said = desk.provost(words);
+        assert_eq!(said.exit, 2, "{said:?}");
+        assert!(said.err.starts_with("error[USAGE_ERROR]: "), "{said:?}");
+        assert!(
+            said.err.contains("\nhint: ") && said.err.contains(" --help\n"),
+            "{said:?}"
+        );
+        let mut words = words.to_vec();
+        words.push("--json");
+        let said = desk.provost(&words);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(json["code"], "USAGE_ERROR", "{said:?}");
+        assert!(json["details"]["hint"].is_string(), "{said:?}");
+    }
+    let bare = desk.provost(&[]);
+    assert_eq!(bare.exit, 2);
+    let help = desk.provost(&["--help"]);
+    assert_eq!((help.exit, help.out.trim_end()), (0, bare.err.trim_end()));
+    assert_eq!(desk.provost(&["help"]).exit, 0);
+    let said = desk.provost(&["key", "trust", "zzz"]);
+    assert_eq!(said.exit, 2, "{said:?}");
+    assert!(
+        said.err
+            .contains("`zzz` is neither a public key nor a file"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_box_ends_as_its_command_does() {
+    let Some(desk) = Desk::with_a_box() else {
+        return;
+    };
+    let cases: &[(&[&str], i32)] = &[
+        (&["true"], 0),
+        (&["false"], 1),
+        (&["sh", "-c", "exit 42"], 42),
+        (&["sh", "-c", "kill -9 $$"], 137),
+        (&["nosuch"], 127),
+        (&["/etc/hostname"], 127),
+        (&["/usr"], 126),
+    ];
+    for (command, want) in cases {
+        let mut words = vec!["box", "--"];
+        words.extend(*command);
+        let said = desk.provost(&words);
+        assert_eq!(said.exit, *want, "{command:?}: {said:?}");
+    }
+    let late = desk.provost(&["box", "--timeout", "1s", "--", "sleep", "20"]);
+    assert_eq!(late.exit, 124, "{late:?}");
+    let json = desk.provost(&["box", "--json", "--", "nosuch"]);
+    assert!(json.out.contains("\"status\":127"), "{json:?}");
+}
+
+#[test]
+fn a_link_does_not_open_what_nobody_named() {
+    let Some(desk) = Desk::with_a_box() else {
+        return;
+    };
+    fs::create_dir(desk.at("outside")).unwrap();
+    symlink(desk.at("outside"), desk.at("repository/src/out")).unwrap();
+    for path in ["src/out", "./src/../src/out", "src/out/."] {
+        for flag in ["--allow", "--read"] {
+            let said = desk.provost(&["box", flag, path, "--", "true"]);
+            assert_eq!(said.exit, 2, "{path}: {said:?}");
+            assert!(said.err.contains("symbolic link"), "{path}: {said:?}");
+        }
+    }
+    for path in ["src", "./src/../src", "."] {
+        let said = desk.provost(&["box", "--allow", path, "--", "true"]);
+        assert_eq!(said.exit, 0, "{path}: {said:?}");
+    }
+}
+
+#[test]
+fn nothing_waits_for_a_fifo_in_the_git_directory() {
+    for name in ["HEAD", "config", "packed-refs", "commondir"] {
+        let desk = Desk::new();
+        let path = desk.at("repository/.git").join(name);
+        let _ = fs::remove_file(&path);
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let began = std::time::Instant::now();
+        for words in [
+            &["runs"][..],
+            &[
+                "check",
+                "diff",
+                "--base",
+                "x",
+                "--worktree",
+                ".",
+                "--allow",
+                "a",
+            ],
+        ] {
+            let said = desk.provost(words);
+            assert!(
+                ![0, 124, 70].contains(&said.exit),
+                "{name} {words:?}: {said:?}"
+            );
+        }
+        assert!(began.elapsed().as_secs() < 20, "{name}");
+    }
+}
+
+#[test]
+fn shells_get_something_to_complete_with() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let said = desk.provost(&["completions", shell]);
+        assert_eq!(said.exit, 0, "{shell}");
+        for word in ["salvage", "older-than"] {
+            assert!(said.out.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(desk.provost(&["completions", "tcsh"]).exit, 2);
+}
