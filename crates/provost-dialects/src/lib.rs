@@ -4,6 +4,7 @@
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
 
 pub mod child_package;
+pub mod convert;
 pub mod document;
 pub mod front_matter;
 pub mod operator;

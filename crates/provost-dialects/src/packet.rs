@@ -14,6 +14,7 @@
 //! - What the text of the format permits and a careful reader would not is a finding in the
 //!   strict profile and a warning otherwise.
 
+pub mod alone;
 mod card;
 pub mod compose;
 mod evidence;

@@ -2,6 +2,7 @@
 
 mod boxed;
 mod check;
+mod convert;
 mod demo;
 mod doctor;
 mod duration;
@@ -85,6 +86,8 @@ enum Command {
     /// Say what an agent may do, and what its children may.
     #[command(subcommand)]
     Package(package::Package),
+    /// Say in one format what was handed out in another.
+    Convert(convert::Convert),
     /// Print the schema of a format, or list them.
     Schema(schema::Schema),
     /// Say what a code means and what to do, or how a contract is written.
@@ -106,7 +109,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["verify", "key"]),
     ("Recover", &["salvage", "lease"]),
     ("Judge and box by hand", &["check", "snapshot", "box"]),
-    ("Formats of others", &["packet", "package", "schema"]),
+    (
+        "Formats of others",
+        &["packet", "package", "convert", "schema"],
+    ),
 ];
 
 const TEMPLATE: &str = "\
@@ -190,6 +196,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
+        Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
