@@ -1,7 +1,7 @@
 //! Turns one way to hand out work into another: task card, assignment, task contract.
 //!
-//! The three say much of the same in different places; [`table`] has which. A source is read by the
-//! reader of its own dialect, and the result by that of its own, so neither is ever half understood.
+//! The three say much of the same in different places; [`table`] has which. A source is read by
+//! the reader of its dialect, and the result by that of its own, so that neither is half understood.
 //!
 //! # Invariants
 //!
@@ -19,8 +19,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use provost_core::code::Code;
-use provost_core::contract::check;
-use provost_core::gate::command::CommandPolicy;
+use provost_core::contract;
+use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -90,7 +91,19 @@ impl Dialect {
                 let bytes = document.to_string().into_bytes();
                 operator::check(Payload::Assignment, &bytes, strictness, surroundings)
             }
-            Self::Contract => check::judge(document, policy),
+            Self::Contract => {
+                let purpose = match closeness {
+                    Closeness::Letter => Purpose::Format,
+                    Closeness::Strict => Purpose::Run,
+                };
+                let trust = Trust::FromFile;
+                let rules = Rules {
+                    policy,
+                    trust,
+                    purpose,
+                };
+                contract::judge(&check::check(document, &rules))
+            }
         }
     }
 }
@@ -142,7 +155,7 @@ pub fn convert(
     if !verdict.allow {
         return Err(about(
             verdict,
-            format!("the source is not {}", from.words()),
+            &format!("the source is not {}", from.words()),
         ));
     }
     let mut work = Work {
@@ -163,7 +176,7 @@ pub fn convert(
             "it does not make {} yet (`--set FIELD=VALUE` gives a field)",
             to.words()
         );
-        return Err(about(verdict, words));
+        return Err(about(verdict, &words));
     }
     Ok(Converted {
         document: work.document,
@@ -173,7 +186,7 @@ pub fn convert(
 }
 
 /// The same verdict, with what it is about in front of its reason.
-fn about(mut verdict: Verdict, words: String) -> Verdict {
+fn about(mut verdict: Verdict, words: &str) -> Verdict {
     verdict.reason = format!("{words}: {}", verdict.reason);
     verdict
 }
