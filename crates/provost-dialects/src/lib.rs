@@ -9,5 +9,6 @@ pub mod document;
 pub mod front_matter;
 pub mod operator;
 pub mod packet;
+pub mod schema;
 pub mod toml;
 pub mod yaml;

@@ -41,6 +41,7 @@ use finding::Findings;
 pub use gate::{Document, Gate};
 use rule::Effort;
 pub use snapshot::{Difference, Snapshot};
+pub(crate) use validator::CHECKS;
 
 /// The task card, always there.
 pub const TASK_CARD: &str = "task_card.yaml";

@@ -7,6 +7,7 @@ use provost_core::roster;
 use serde_json::{Value, json};
 
 use super::Dialect;
+use crate::operator::limit::LONGEST_TITLE;
 
 /// One thing that dialects can say, and where each of them says it.
 #[derive(Debug)]
@@ -184,9 +185,6 @@ pub(super) fn defaults(dialect: Dialect, so_far: &Value) -> Vec<(&'static str, V
         ],
     }
 }
-
-/// The longest title of a task, in characters.
-const LONGEST_TITLE: usize = 500;
 
 /// The usual time between signs of life, in seconds.
 const HEARTBEAT: u64 = 60;

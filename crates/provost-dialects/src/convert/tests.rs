@@ -133,11 +133,11 @@ fn what_is_missing_is_named_and_never_made_up() {
             let mut settings = gifts(from, to);
             settings.remove(&name);
             let refusal = convert((from, to), &example(from), &settings, policy()).unwrap_err();
-            let last = name.rsplit('.').next().unwrap();
+            let field = name.rsplit('.').next().unwrap();
             let told = serde_json::to_string(&refusal).unwrap();
             let list = name.split('.').next().unwrap();
             assert!(
-                told.contains(last) || told.contains(list),
+                told.contains(field) || told.contains(list),
                 "{from:?} {to:?} {name}: {told}"
             );
         }
