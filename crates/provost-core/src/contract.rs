@@ -22,9 +22,9 @@ use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
 use crate::path::is_segment;
-use crate::roster;
 use crate::scope::{self, Scope};
 use crate::verdict::Verdict;
+use check::{Purpose, Rules};
 use document::{
     Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role, Shell,
 };
@@ -93,6 +93,8 @@ pub enum ResultRule {
 pub struct Problem {
     /// The place, as a JSON pointer.
     pub path: String,
+    /// The rule.
+    pub code: Code,
     /// What is wrong there.
     pub problem: String,
 }
@@ -101,46 +103,47 @@ pub struct Problem {
 ///
 /// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
 pub fn parse(bytes: &[u8]) -> Result<Document, json::JsonError> {
-    from_value(json::parse(bytes)?)
+    from_value(&json::parse(bytes)?)
 }
 
 /// Takes a contract from a document that was read already, as [`parse`] does.
-pub fn from_value(value: Value) -> Result<Document, json::JsonError> {
-    let document: Document = json::from_value(value)?;
-    if is_segment(&document.task_id) {
-        return Ok(document);
+pub fn from_value(value: &Value) -> Result<Document, json::JsonError> {
+    let document: Document = json::from_value(value.clone())?;
+    let wrong = |field: String, what: &str| json::JsonError::Shape {
+        field,
+        what: what.to_owned(),
+    };
+    let read = serde_json::to_value(&document).unwrap_or_default();
+    if let Some(place) = json::positional(value, &read) {
+        let field = place.trim_start_matches('/').replace('/', ".");
+        return Err(wrong(field, "must be an object, not a list"));
     }
-    Err(json::JsonError::Shape {
-        field: "task_id".to_owned(),
-        what: "may hold letters, digits, `.`, `_` and `-`, at most 128".to_owned(),
-    })
+    if !is_segment(&document.task_id) {
+        let what = "may hold letters, digits, `.`, `_` and `-`, at most 128";
+        return Err(wrong("task_id".to_owned(), what));
+    }
+    Ok(document)
 }
 
-/// Checks every rule, and gives the contract or all its problems.
+/// Checks every rule, and gives the contract or everything that is wrong with it.
 pub fn resolve(
     document: Document,
     policy: &CommandPolicy,
     trust: Trust,
 ) -> Result<Contract, Vec<Problem>> {
-    let mut problems = Problems::default();
-    names(&document, &mut problems);
-    permissions(&document, &mut problems);
-    unsupported(&document, &mut problems);
-    schema_binding(&document, &mut problems);
-    limits(&document, &mut problems);
-    let scope = paths("/allowed_paths", &document.allowed_paths, &mut problems);
-    // A path that cannot be used has its own finding; nothing else follows from it.
-    if document.allowed_paths.is_empty() {
-        problems.add("/allowed_paths", "names nothing that may be written");
+    let rules = Rules {
+        policy,
+        trust,
+        purpose: Purpose::Run,
+    };
+    let value = serde_json::to_value(&document).unwrap_or_default();
+    let findings = check::check(&value, &rules);
+    if !findings.is_empty() {
+        return Err(findings);
     }
+    // The rules above have looked at every entry, so nothing is left to say.
+    let mut told = Problems::default();
     let extension = document.x_provost.clone().unwrap_or_default();
-    let forbid = paths("/x_provost/forbid", &extension.forbid, &mut problems);
-    let permit = permit(&extension.permit.clone().unwrap_or_default(), &mut problems);
-    let net = network(&document, &extension.net, &mut problems);
-    let tests = tests(&document, policy, trust, &mut problems);
-    if !problems.0.is_empty() {
-        return Err(problems.0);
-    }
     let asks =
         |output: &RequiredOutput| matches!(output.r#type, OutputType::Report | OutputType::Json);
     let result = if document.required_outputs.iter().any(asks) {
@@ -149,15 +152,24 @@ pub fn resolve(
         ResultRule::Optional
     };
     Ok(Contract {
-        scope,
-        forbid,
-        permit,
-        tests,
+        scope: paths("/allowed_paths", &document.allowed_paths, &mut told),
+        forbid: paths("/x_provost/forbid", &extension.forbid, &mut told),
+        permit: permit(&extension.permit.unwrap_or_default(), &mut told),
+        tests: tests(&document, policy, trust, &mut told),
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
         result,
-        net,
+        net: network(&document, &mut told),
         document,
     })
+}
+
+/// What a run could not keep.
+fn unkept(document: &Document) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    permissions(document, &mut problems);
+    unsupported(document, &mut problems);
+    artifacts(document, &mut problems);
+    problems.0
 }
 
 /// SHA-256 of the canonical spelling of `document`.
@@ -166,19 +178,19 @@ pub fn digest(document: &Document) -> String {
     sha256(json::canonical(&value).as_bytes())
 }
 
-/// The policy gate's answer about the `problems` of a contract.
-pub fn judge(problems: &[Problem]) -> Verdict {
-    let Some(first) = problems.first() else {
+/// The policy gate's answer about what was found in a contract.
+pub fn judge(findings: &[Problem]) -> Verdict {
+    let Some(first) = findings.first() else {
         return Verdict::allow("the contract keeps every rule");
     };
-    let reason = match problems.len() {
+    let reason = match findings.len() {
         1 => format!("`{}` {}", first.path, first.problem),
         count => format!(
             "{count} rules are broken; `{}` {}",
             first.path, first.problem
         ),
     };
-    Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": problems }))
+    Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": findings }))
 }
 
 #[derive(Default)]
@@ -188,36 +200,9 @@ impl Problems {
     fn add(&mut self, path: impl Into<String>, problem: impl Into<String>) {
         self.0.push(Problem {
             path: path.into(),
+            code: Code::ContractInvalid,
             problem: problem.into(),
         });
-    }
-}
-
-fn names(document: &Document, problems: &mut Problems) {
-    if document.task_id.chars().count() < 8 {
-        problems.add("/task_id", "has fewer than eight characters");
-    }
-    if document.inputs.spec.trim().is_empty() {
-        problems.add("/inputs/spec", "is empty: say what is to be done");
-    }
-    for (path, agent) in [
-        ("/owner_agent", &document.owner_agent),
-        ("/assigned_agent", &document.assigned_agent),
-    ] {
-        if !roster::knows(&agent.agent_id, agent.role) {
-            let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
-            problems.add(path, problem);
-        }
-    }
-    if document.mcp_tool_set.is_empty() || document.mcp_tool_set.iter().any(String::is_empty) {
-        problems.add(
-            "/mcp_tool_set",
-            "names no tool; write `none` if there is none",
-        );
-    }
-    if document.rollback.baseline_ref.is_empty() || document.rollback.baseline_ref.starts_with('-')
-    {
-        problems.add("/rollback/baseline_ref", "is not a revision");
     }
 }
 
@@ -249,24 +234,26 @@ fn permissions(document: &Document, problems: &mut Problems) {
             "asks for approvals, which a command agent cannot ask for",
         ),
     }
+    if permissions.network == Network::OnRequest {
+        problems.add(
+            "/tool_permissions/network",
+            "asks for approvals, which a command agent cannot ask for",
+        );
+    }
 }
 
 /// The places of the network that may be reached: none unless both fields say so.
-fn network(document: &Document, entries: &[String], problems: &mut Problems) -> Vec<Endpoint> {
+fn network(document: &Document, problems: &mut Problems) -> Vec<Endpoint> {
     let (field, list) = ("/tool_permissions/network", "/x_provost/net");
+    let extension = document.x_provost.as_ref();
+    let entries = extension.map_or(&[][..], |extension| extension.net.as_slice());
     match (document.tool_permissions.network, entries) {
-        (Network::Deny, []) | (Network::Allow, [_, ..]) => {}
         (Network::Deny, [_, ..]) => problems.add(list, "names hosts, and the network is denied"),
         (Network::Allow, []) => {
-            problems.add(
-                field,
-                "`allow` names no hosts; list them in `x_provost.net`",
-            );
+            let problem = "`allow` names no hosts; list them in `x_provost.net`";
+            problems.add(field, problem);
         }
-        (Network::OnRequest, _) => problems.add(
-            field,
-            "asks for approvals, which a command agent cannot ask for",
-        ),
+        (Network::Deny, []) | (Network::Allow, [_, ..]) | (Network::OnRequest, _) => {}
     }
     if entries.len() > MOST_PLACES {
         problems.add(list, format!("names more than {MOST_PLACES} places"));
@@ -305,7 +292,6 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         ("/handoff_chain", document.handoff_chain.is_some()),
         ("/browser_policy", document.browser_policy.is_some()),
         ("/runtime_options", document.runtime_options.is_some()),
-        ("/role_contract", document.role_contract.is_some()),
         ("/audit_only", document.audit_only == Some(true)),
     ];
     for (path, present) in fields {
@@ -315,34 +301,15 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     }
 }
 
-fn schema_binding(document: &Document, problems: &mut Problems) {
-    let role = serde_json::to_value(document.assigned_agent.role).unwrap_or_default();
-    let of_role = format!(
-        "output_schema.{}",
-        role.as_str().unwrap_or_default().to_lowercase()
-    );
-    let mut bound = false;
+/// Files that an agent is not given, and results that are not held against their schema.
+fn artifacts(document: &Document, problems: &mut Problems) {
     for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
         let path = format!("/inputs/artifacts/{index}");
-        if artifact.name != "output_schema" && artifact.name != of_role {
+        if !artifact.name.starts_with("output_schema") {
             problems.add(path, "only the output schema can be an artifact yet");
-            continue;
-        }
-        bound = true;
-        if artifact.uri != RESULT_SCHEMA {
+        } else if artifact.uri != RESULT_SCHEMA {
             problems.add(format!("{path}/uri"), format!("is not `{RESULT_SCHEMA}`"));
-        } else if !artifact
-            .sha256
-            .eq_ignore_ascii_case(&sha256(RESULT_SCHEMA_TEXT.as_bytes()))
-        {
-            problems.add(format!("{path}/sha256"), "is not the digest of that schema");
         }
-    }
-    if !bound {
-        problems.add(
-            "/inputs/artifacts",
-            "binds no output schema (name `output_schema`)",
-        );
     }
 }
 

@@ -4,6 +4,7 @@
 //! a text with either is refused, so what we judged is what everybody else reads. What a text can
 //! make us hold in memory is limited as well.
 
+pub(crate) mod closed;
 mod shape;
 
 use std::cell::Cell;
@@ -11,6 +12,7 @@ use std::cell::Cell;
 use serde::de::{DeserializeOwned, DeserializeSeed as _};
 use serde_json::Value;
 
+pub(crate) use closed::closed;
 pub use node::{Fields, Node};
 
 use node::Reader;

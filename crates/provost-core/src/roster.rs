@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::report::{one_or_more, present};
+use crate::bundle::report::one_or_more;
 use crate::contract::document::{Network, Role};
 use crate::json;
+use crate::json::closed;
 
 const TEXT: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -20,23 +21,19 @@ pub const WORKER: &str = "agent-worker";
 /// The agent that stands for the person who asked.
 pub const OWNER: &str = "agent-pm";
 
-/// `agent_registry.v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AgentRegistry {
-    /// The version of the format.
-    pub version: RegistryVersion,
-    /// Everybody who may be given a task; never empty.
-    #[serde(deserialize_with = "one_or_more")]
-    #[schemars(length(min = 1))]
-    pub agents: Vec<RegisteredAgent>,
-    /// What each role is for, by the name of the role.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub role_contracts: Option<std::collections::BTreeMap<Role, RoleTerms>>,
+closed! {
+    /// `agent_registry.v1`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct AgentRegistry {
+        /// The version of the format.
+        pub version: RegistryVersion,
+        /// Everybody who may be given a task; never empty.
+        #[serde(deserialize_with = "one_or_more")]
+        #[schemars(length(min = 1))]
+        pub agents: Vec<RegisteredAgent>,
+        /// What each role is for, by the name of the role.
+        pub role_contracts?: std::collections::BTreeMap<Role, RoleTerms>,
+    }
 }
 
 /// The one version of a registry.
@@ -47,32 +44,23 @@ pub enum RegistryVersion {
     V1,
 }
 
-/// Somebody who may be given a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RegisteredAgent {
-    /// Its name.
-    pub agent_id: String,
-    /// Its role.
-    pub role: Role,
-    /// Where its own settings lie; empty if it has none.
-    pub codex_home: String,
-    /// What it may use unless a contract says less.
-    pub defaults: Defaults,
-    /// For people.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub description: Option<String>,
-    /// What it can do.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub capabilities: Option<Capabilities>,
+closed! {
+    /// Somebody who may be given a task.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct RegisteredAgent {
+        /// Its name.
+        pub agent_id: String,
+        /// Its role.
+        pub role: Role,
+        /// Where its own settings lie; empty if it has none.
+        pub codex_home: String,
+        /// What it may use unless a contract says less.
+        pub defaults: Defaults,
+        /// For people.
+        pub description?: String,
+        /// What it can do.
+        pub capabilities?: Capabilities,
+    }
 }
 
 /// What an agent may use unless a contract says less.
@@ -107,73 +95,30 @@ pub enum ApprovalPolicy {
     Never,
 }
 
-/// What an agent can do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Capabilities {
-    /// The tools it can be given.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub mcp_tools: Option<Vec<String>>,
-    /// What a reader should know besides.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub notes: Option<String>,
+closed! {
+    /// What an agent can do.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Capabilities {
+        /// The tools it can be given.
+        pub mcp_tools?: Vec<String>,
+        /// What a reader should know besides.
+        pub notes?: String,
+    }
 }
 
-/// What a role is for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
-pub struct RoleTerms {
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub purpose: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub system_prompt_ref: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub skills_bundle_ref: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub mcp_bundle_ref: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub handoff_eligible: Option<bool>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub required_downstream_roles: Option<Vec<Role>>,
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub fail_closed_conditions: Option<Vec<String>>,
+closed! {
+    /// What a role is for.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[expect(missing_docs, reason = "the names are the format's and say it all")]
+    pub struct RoleTerms {
+        pub purpose?: String,
+        pub system_prompt_ref?: String,
+        pub skills_bundle_ref?: String,
+        pub mcp_bundle_ref?: String,
+        pub handoff_eligible?: bool,
+        pub required_downstream_roles?: Vec<Role>,
+        pub fail_closed_conditions?: Vec<String>,
+    }
 }
 
 /// Everybody in the shipped registry.
@@ -191,6 +136,11 @@ pub fn knows(agent_id: &str, role: Role) -> bool {
     agents()
         .iter()
         .any(|agent| agent.agent_id == agent_id && agent.role == role)
+}
+
+/// Whether the registry has this agent in any role.
+pub fn names(agent_id: &str) -> bool {
+    agents().iter().any(|agent| agent.agent_id == agent_id)
 }
 
 /// The most that the shipped registry lets anybody of this role use.

@@ -38,10 +38,7 @@ pub const TASK_CONTRACT: Format = Format::of::<Document>("task_contract.v1");
 /// Every format.
 pub const FORMATS: &[Format] = &[
     Format::of::<AgentRegistry>("agent_registry.v1"),
-    Format {
-        name: "agent_task_result.v1",
-        make: agent_task_result,
-    },
+    Format::made("agent_task_result.v1", agent_task_result),
     Format::of::<EvidenceBundle>("evidence_bundle.v1"),
     Format::of::<EvidenceReport>("evidence_report.v1"),
     Format::of::<OrchestratorEvent>("orchestrator_event.v1"),
@@ -56,12 +53,20 @@ pub const FORMATS: &[Format] = &[
 
 /// Finds a format by its name, with or without the version.
 pub fn find(name: &str) -> Option<&'static Format> {
-    FORMATS
-        .iter()
-        .find(|format| format.name == name || format.name.strip_suffix(".v1") == Some(name))
+    FORMATS.iter().find(|format| format.is_called(name))
 }
 
 impl Format {
+    /// A format whose schema `make` makes.
+    pub const fn made(name: &'static str, make: fn() -> Value) -> Self {
+        Self { name, make }
+    }
+
+    /// Whether it is meant by `name`, which may leave out the version.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.name.strip_suffix(".v1") == Some(name)
+    }
+
     /// The format that `T` is read with.
     const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {

@@ -8,6 +8,38 @@ pub fn counted(count: usize, thing: &str) -> String {
     }
 }
 
+/// The one of `names` that `name` was probably meant to be, if one is near enough.
+pub fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A longer word than any name cannot be near, and would only take time.
+    if name.len() > 64 {
+        return None;
+    }
+    let near = name.chars().count() / 3;
+    let rated = names
+        .into_iter()
+        .map(|known| (distance(name, known), known));
+    rated
+        .filter(|(distance, _)| *distance <= near.max(1))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// How many letters have to be added, removed or replaced to get from one word to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = at;
+        row[0] = at + 1;
+        for (column, known) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *known);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -17,5 +49,21 @@ mod tests {
         assert_eq!(counted(0, "file"), "0 files");
         assert_eq!(counted(1, "file"), "1 file");
         assert_eq!(counted(2, "acceptance command"), "2 acceptance commands");
+    }
+
+    #[test]
+    fn a_name_that_was_meant_is_near() {
+        let names = ["task_id", "task_type", "allowed_paths"];
+        let cases = [
+            ("taks_id", Some("task_id")),
+            ("allowed_path", Some("allowed_paths")),
+            ("task_typ", Some("task_type")),
+            ("color", None),
+            ("", None),
+        ];
+        for (name, want) in cases {
+            assert_eq!(closest(name, names), want, "{name}");
+        }
+        assert_eq!(closest(&"x".repeat(100_000), names), None);
     }
 }

@@ -21,6 +21,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// How the names of such files end.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Toml => "toml",
+        }
+    }
+
     /// The format that the end of a file name tells, in either case; `None` for all others.
     pub fn of_name(name: &str) -> Option<Self> {
         let (_, ending) = name.rsplit_once('.')?;

@@ -4,9 +4,11 @@
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
 
 pub mod child_package;
+pub mod convert;
 pub mod document;
 pub mod front_matter;
 pub mod operator;
 pub mod packet;
+pub mod schema;
 pub mod toml;
 pub mod yaml;

@@ -22,6 +22,7 @@ mod finding;
 mod gates;
 pub mod handoff;
 mod ledger;
+pub(crate) mod limit;
 mod locks;
 mod object;
 mod reconcile;

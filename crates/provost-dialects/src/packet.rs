@@ -14,6 +14,7 @@
 //! - What the text of the format permits and a careful reader would not is a finding in the
 //!   strict profile and a warning otherwise.
 
+pub mod alone;
 mod card;
 pub mod compose;
 mod evidence;
@@ -40,6 +41,7 @@ use finding::Findings;
 pub use gate::{Document, Gate};
 use rule::Effort;
 pub use snapshot::{Difference, Snapshot};
+pub(crate) use validator::CHECKS;
 
 /// The task card, always there.
 pub const TASK_CARD: &str = "task_card.yaml";

@@ -3,8 +3,9 @@
 use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
+use provost_core::object::sha256;
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Fact, Judgement, Names, Opened, Side};
+use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Side};
 use provost_core::run::{Next, State, Step};
 use provost_core::verdict::Verdict;
 
@@ -36,6 +37,29 @@ pub struct Ports<'a> {
     pub clock: &'a dyn Clock,
     /// Looks on.
     pub observer: &'a mut dyn Observer,
+}
+
+/// The file that a contract was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name in the bundle.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Keeps the file that the contract was read from, so that what the person wrote is sealed, too.
+pub fn keep_source(
+    ports: &mut Ports<'_>,
+    opened: &mut Opened,
+    source: &Source,
+) -> Result<(), PortError> {
+    ports.bundle.put(&source.path, &source.bytes)?;
+    opened.contract_source = Some(ContractSource {
+        path: source.path.clone(),
+        sha256: sha256(&source.bytes),
+    });
+    Ok(())
 }
 
 /// Begins a run: the base is kept, the contract in the bundle and the first record in the ledger.

@@ -111,6 +111,7 @@ fn opening() -> Opened {
     let contract = contract::parse(document.to_string().as_bytes()).unwrap();
     Opened {
         contract_sha256: contract::digest(&contract),
+        contract_source: None,
         contract,
         typed: true,
         base_commit: oid("base commit"),

@@ -4,6 +4,7 @@ mod board;
 mod boxed;
 mod check;
 mod completions;
+mod convert;
 mod demo;
 mod doctor;
 mod duration;
@@ -95,6 +96,8 @@ enum Command {
     /// Say what an agent may do, and what its children may.
     #[command(subcommand)]
     Package(package::Package),
+    /// Say in one format what was handed out in another.
+    Convert(convert::Convert),
     /// Print the schema of a format, or list them.
     Schema(schema::Schema),
     /// Say what a code means and what to do, or how a contract is written.
@@ -120,7 +123,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Judge and box by hand", &["check", "snapshot", "box"]),
     (
         "Formats of others",
-        &["board", "packet", "package", "schema"],
+        &["board", "packet", "package", "convert", "schema"],
     ),
 ];
 
@@ -219,6 +222,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Box(boxed) => boxed::run(boxed),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
+        Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),

@@ -1,14 +1,17 @@
 //! Reads the files a person names, within bounds.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::contract::check;
 use provost_core::contract::document::Document;
+use provost_core::path::RepoPath;
 use provost_core::{contract, json};
 use provost_dialects::document::{self, Format};
+use provost_engine::drive::Source;
 use rustix::fs::OFlags;
 
 use crate::answer::Failure;
@@ -21,37 +24,76 @@ pub(crate) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
         return bounded(io::stdin().lock(), path, limit);
     }
-    let unreadable = |error: &io::Error| Failure::of(Code::InputUnreadable, error).about(path);
-    // Without O_NONBLOCK, opening a fifo waits for a writer that may never come.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)
-        .map_err(|error| unreadable(&error))?;
-    let kind = file
-        .metadata()
-        .map_err(|error| unreadable(&error))?
-        .file_type();
-    if !kind.is_file() {
-        return Err(Failure::new(Code::InputUnreadable, "is not a regular file")
+    let file = open(path).map_err(|error| match error {
+        NoFile::Failed(error) => Failure::of(Code::InputUnreadable, &error).about(path),
+        NoFile::Irregular => Failure::new(Code::InputUnreadable, "is not a regular file")
             .about(path)
-            .hint("give a file, or `-` to read from stdin"));
-    }
+            .hint("give a file, or `-` to read from stdin"),
+    })?;
     bounded(file, path, limit)
 }
 
+/// Why a file was not opened.
+enum NoFile {
+    Failed(io::Error),
+    Irregular,
+}
+
+/// Opens a regular file without waiting for anybody.
+fn open(path: &Path) -> Result<File, NoFile> {
+    // Without O_NONBLOCK, opening a fifo waits for a writer that may never come.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags).open(path);
+    let file = file.map_err(NoFile::Failed)?;
+    match file.metadata() {
+        Ok(entry) if entry.is_file() => Ok(file),
+        Ok(_) => Err(NoFile::Irregular),
+        Err(error) => Err(NoFile::Failed(error)),
+    }
+}
+
+/// A contract in a file: what it says, and what it was read from.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// What it says.
+    pub(crate) document: Document,
+    /// Its bytes, as the bundle keeps them.
+    pub(crate) source: Source,
+}
+
 /// Reads a contract that is written as the end of its file's name says; else as JSON.
-pub(crate) fn contract(file: &Path) -> Result<Document, Failure> {
+pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
     let bytes = read(file, json::LARGEST)?;
     let wrong = |error: &dyn std::error::Error| {
         Failure::of(Code::InputInvalid, error)
             .about(file)
-            .hint("`provost explain contract` shows every field and an example")
+            .hint("`provost check contract` lists everything; `provost explain contract` shows how")
     };
-    let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
+    let format = format(file);
     let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
-    contract::from_value(value).map_err(|error| wrong(&error))
+    let document = contract::from_value(&value).map_err(|error| wrong(&error))?;
+    let path = format!("contract.source.{}", format.ending());
+    let source = Source { path, bytes };
+    Ok(Written { document, source })
+}
+
+/// What a contract file is written in.
+pub(crate) fn format(file: &Path) -> Format {
+    Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json)
+}
+
+/// Reads a file of the repository at `root` that a contract refers to.
+pub(crate) fn reference(root: &Path, path: &RepoPath) -> Option<Vec<u8>> {
+    let root = root.canonicalize().ok()?;
+    let place = root.join(path.as_str()).canonicalize().ok()?;
+    // A link that leads out of the repository leads to no file of it.
+    let file = open(place.starts_with(&root).then_some(&place)?).ok()?;
+    // One byte more, so that a file that is too large is seen to be.
+    let mut bytes = Vec::new();
+    let most = check::LARGEST_REFERENCE as u64 + 1;
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn bounded(source: impl Read, path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {

@@ -13,7 +13,7 @@ use provost_core::lease::Owner;
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
-use provost_engine::drive::{self, Ports};
+use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Clock, Ledger, Observer, PortError, Signer};
 use provost_host::bundle::Directory;
@@ -87,13 +87,19 @@ impl Session {
         })
     }
 
-    /// Opens the run and drives it to its seal.
+    /// Opens the run, whose contract was read from `source` if it was a file, and drives it to its
+    /// seal.
     pub(crate) fn run(
         mut self,
         names: &Names,
-        opened: Opened,
+        mut opened: Opened,
+        source: Option<&Source>,
         observer: &mut dyn Observer,
     ) -> Result<State, Failure> {
+        if let Some(source) = source {
+            let mut ports = self.ports(observer);
+            drive::keep_source(&mut ports, &mut opened, source).map_err(port)?;
+        }
         drive::open(&mut self.ports(observer), names, opened).map_err(port)?;
         drive::drive(&mut self.ports(observer)).map_err(port)
     }

@@ -70,9 +70,117 @@ mod tests {
     }
 
     #[test]
+    fn every_example_of_a_format_of_others_passes_its_check() {
+        let cases: [(&[&str], &str); 10] = [
+            (
+                &["check", "assignment", "--strict"],
+                "operator_assignment.json",
+            ),
+            (&["check", "handoff", "--strict"], "operator_handoff.json"),
+            (
+                &["check", "orchestrator-output", "--strict"],
+                "operator_orchestrator_output.json",
+            ),
+            (&["check", "result", "--strict"], "operator_result.json"),
+            (
+                &[
+                    "check",
+                    "worklog",
+                    "--strict",
+                    "--outcome",
+                    "blocked",
+                    "--lines",
+                ],
+                "operator_worklog_entry.jsonl",
+            ),
+            (
+                &["check", "acceptance-log", "--strict"],
+                "packet_acceptance_log.jsonl",
+            ),
+            (
+                &["check", "executor-report", "--strict"],
+                "packet_executor_report.yaml",
+            ),
+            (&["check", "task-card", "--strict"], "packet_task_card.yaml"),
+            (
+                &["check", "validator-report", "--strict"],
+                "packet_validator_report.yaml",
+            ),
+            (
+                &["check", "workspace-snapshot", "--strict"],
+                "packet_workspace_snapshot.json",
+            ),
+        ];
+        for (words, name) in cases {
+            let (answer, exit) = ask(words, &example(name));
+            assert_eq!(
+                (&answer["allow"], exit),
+                (&json!(true), Some(0)),
+                "{name}: {answer}"
+            );
+        }
+        let named = |name: &str| cases.iter().any(|(_, file)| *file == name);
+        for foreign in provost_dialects::schema::FOREIGN {
+            assert!(named(foreign.example), "{}", foreign.example);
+        }
+    }
+
+    #[test]
+    fn a_card_becomes_a_contract_that_passes_its_check() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (card, contract) = (
+            scratch.path().join("card.yaml"),
+            scratch.path().join("c.json"),
+        );
+        let text = std::fs::read_to_string(example("packet_task_card.yaml")).unwrap();
+        let text = text
+            .replace("  - docs/*.md\n", "")
+            .replace("phase-1", "phase-0001");
+        std::fs::write(&card, text).unwrap();
+        let given = [
+            "owner_agent.role=PM",
+            "owner_agent.agent_id=agent-pm",
+            "rollback.baseline_ref=HEAD",
+            "log_refs.run_id=run-0001",
+            "inputs.spec=Greet by name",
+            "timeout_retry.timeout_sec=600",
+        ];
+        let out = contract.to_string_lossy().into_owned();
+        let mut words = vec![
+            "convert", "--from", "card", "--to", "contract", "--out", &out,
+        ];
+        let (answer, exit) = ask(&words, &card);
+        assert_eq!(exit, Some(1), "{answer}");
+        assert!(
+            answer["reason"].as_str().unwrap().contains("--set"),
+            "{answer}"
+        );
+        assert!(!contract.exists());
+        words.extend(given.iter().flat_map(|one| ["--set", one]));
+        let (answer, exit) = ask(&words, &card);
+        assert_eq!(exit, Some(0), "{answer}");
+        let lost = answer["details"]["lost"].as_array().unwrap();
+        assert!(
+            lost.iter().any(|note| note["path"] == "/goal_ids"),
+            "{answer}"
+        );
+        let (answer, exit) = ask(&["check", "contract"], &contract);
+        assert_eq!(exit, Some(0), "{answer}");
+        words.push("--strict");
+        let (answer, exit) = ask(&words, &card);
+        assert_eq!(
+            (&answer["allow"], exit),
+            (&json!(false), Some(1)),
+            "{answer}"
+        );
+    }
+
+    #[test]
     fn a_schema_is_found_by_its_name() {
         let (list, _) = ask(&["schema"], Path::new("review_report"));
         assert_eq!(list["title"], "review_report.v1");
+        let (card, _) = ask(&["schema"], Path::new("packet_task_card"));
+        assert_eq!(card["title"], "packet_task_card.v1");
         let (answer, exit) = ask(&["schema"], Path::new("nothing"));
         assert_eq!((&answer["code"], exit), (&json!("NOT_FOUND"), Some(2)));
     }

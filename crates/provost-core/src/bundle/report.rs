@@ -32,13 +32,12 @@ pub use orchestrator_event::{OrchestratorEvent, Step};
 pub use reexec_report::{Difference, ReexecReport, ReexecStatus};
 pub use review_report::{ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck};
 pub use role_binding::{
-    Binding, BindingAuthority, BindingSource, BindingStatus, BindingSummary, Capability,
-    CapabilityStatus, ExecutionAuthority, McpBundle, RoleBinding, RuntimeStatus, SkillsBundle,
-    Validation,
+    Binding, BindingAuthority, BindingSource, BindingStatus, Capability, CapabilityStatus,
+    ExecutionAuthority, McpBundle, RoleBinding, RuntimeStatus, SkillsBundle, Validation,
 };
 pub use shape::{ArtifactRef, BadShape, Failure, GateResult, Judged, Sha256, Time};
-pub(crate) use shape::{Nullable, nullable, one_or_more, present};
-pub use surroundings::{Model, Observability, PolicyPack, Repo, Runner, Trace, Versions, Workflow};
+pub(crate) use shape::{Nullable, nullable, one_or_more};
+pub use surroundings::{Model, Observability, Repo, Runner, Trace, Versions, Workflow};
 pub use task_result::{Gates, GitState, NextSteps, Producer, ProducerRole, TaskResult, TaskStatus};
 pub use test_report::{
     CommandResult, TestReport, TestRunner, TestRunnerRole, TestStatus, TestSummary,

@@ -92,6 +92,7 @@ const ENDED: &[Check] = &[
     agree::base,
     agree::tree,
     agree::contract,
+    agree::source,
     agree::commands,
     agree::verdict,
     proof::pack,

@@ -7,70 +7,64 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::role::{BrowserPolicy, HandoffChain, RoleContract, RuntimeOptions};
+use crate::json::closed;
+use crate::json::closed::present;
 
-/// One task, as a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Document {
-    /// Names the task; at least eight characters.
-    #[schemars(length(min = 8))]
-    pub task_id: String,
-    /// What kind of work it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_type: Option<TaskType>,
-    /// The task this one continues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent_task_id: Option<String>,
-    /// Who asked for it.
-    pub owner_agent: Agent,
-    /// Who does it.
-    pub assigned_agent: Agent,
-    /// The instruction and what it refers to.
-    pub inputs: Inputs,
-    /// What must be there at the end.
-    pub required_outputs: Vec<RequiredOutput>,
-    /// Where the agent may write.
-    #[schemars(length(min = 1), inner(length(min = 1)))]
-    pub allowed_paths: Vec<String>,
-    /// What the agent must not do.
-    pub forbidden_actions: Vec<String>,
-    /// What decides about the result.
-    #[schemars(length(min = 1))]
-    pub acceptance_tests: Vec<AcceptanceTest>,
-    /// What the agent may use.
-    pub tool_permissions: ToolPermissions,
-    /// Tools the agent is given.
-    #[schemars(length(min = 1), inner(length(min = 1)))]
-    pub mcp_tool_set: Vec<String>,
-    /// When to stop, and how often to try.
-    pub timeout_retry: TimeoutRetry,
-    /// What to go back to.
-    pub rollback: Rollback,
-    /// Where more evidence is.
-    pub evidence_links: Vec<String>,
-    /// Where logs go.
-    pub log_refs: LogRefs,
-    /// A named set of policies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy_pack: Option<PolicyPack>,
-    /// Roles the task passes through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff_chain: Option<HandoffChain>,
-    /// Whether an empty change is the wanted result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_only: Option<bool>,
-    /// Browser settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub browser_policy: Option<BrowserPolicy>,
-    /// Runner settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime_options: Option<RuntimeOptions>,
-    /// The resolved view of the role.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role_contract: Option<RoleContract>,
-    /// What plain version 1 has no field for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_provost: Option<Extension>,
+closed! {
+    /// One task, as a document.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Document {
+        /// Names the task; at least eight characters.
+        #[schemars(length(min = 8))]
+        pub task_id: String,
+        /// What kind of work it is.
+        pub task_type?: TaskType,
+        /// The task this one continues.
+        pub parent_task_id?: String,
+        /// Who asked for it.
+        pub owner_agent: Agent,
+        /// Who does it.
+        pub assigned_agent: Agent,
+        /// The instruction and what it refers to.
+        pub inputs: Inputs,
+        /// What must be there at the end.
+        pub required_outputs: Vec<RequiredOutput>,
+        /// Where the agent may write.
+        #[schemars(length(min = 1), inner(length(min = 1)))]
+        pub allowed_paths: Vec<String>,
+        /// What the agent must not do.
+        pub forbidden_actions: Vec<String>,
+        /// What decides about the result.
+        #[schemars(length(min = 1))]
+        pub acceptance_tests: Vec<AcceptanceTest>,
+        /// What the agent may use.
+        pub tool_permissions: ToolPermissions,
+        /// Tools the agent is given.
+        #[schemars(length(min = 1), inner(length(min = 1)))]
+        pub mcp_tool_set: Vec<String>,
+        /// When to stop, and how often to try.
+        pub timeout_retry: TimeoutRetry,
+        /// What to go back to.
+        pub rollback: Rollback,
+        /// Where more evidence is.
+        pub evidence_links: Vec<String>,
+        /// Where logs go.
+        pub log_refs: LogRefs,
+        /// A named set of policies.
+        pub policy_pack?: PolicyPack,
+        /// Roles the task passes through.
+        pub handoff_chain?: HandoffChain,
+        /// Whether an empty change is the wanted result.
+        pub audit_only?: bool,
+        /// Browser settings.
+        pub browser_policy?: BrowserPolicy,
+        /// Runner settings.
+        pub runtime_options?: RuntimeOptions,
+        /// The resolved view of the role.
+        pub role_contract?: RoleContract,
+        /// What plain version 1 has no field for.
+        pub x_provost?: Extension,
+    }
 }
 
 /// What kind of work a task is.
@@ -109,17 +103,17 @@ pub enum Role {
     Ops,
 }
 
-/// Somebody who takes part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Agent {
-    /// In which role.
-    pub role: Role,
-    /// Which one.
-    pub agent_id: String,
-    /// The session to continue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub codex_thread_id: Option<String>,
+closed! {
+    /// Somebody who takes part.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Agent {
+        /// In which role.
+        pub role: Role,
+        /// Which one.
+        pub agent_id: String,
+        /// The session to continue.
+        pub codex_thread_id?: String,
+    }
 }
 
 /// The instruction and what it refers to.
@@ -233,17 +227,17 @@ pub struct TimeoutRetry {
     pub retry_backoff_sec: u64,
 }
 
-/// What to go back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Rollback {
-    /// How; our workspaces are private and always dropped.
-    pub strategy: RollbackStrategy,
-    /// The revision the work starts from.
-    pub baseline_ref: String,
-    /// The revision a revert would go to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_ref: Option<String>,
+closed! {
+    /// What to go back to.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Rollback {
+        /// How; our workspaces are private and always dropped.
+        pub strategy: RollbackStrategy,
+        /// The revision the work starts from.
+        pub baseline_ref: String,
+        /// The revision a revert would go to.
+        pub target_ref?: String,
+    }
 }
 
 /// How a failed task is undone.
@@ -271,15 +265,15 @@ pub struct LogRefs {
 #[serde(deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "the names are the format's")]
 pub struct LogPaths {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub codex_jsonl: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub codex_transcript: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub git_diff: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tests_log: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
 }
 
@@ -301,22 +295,22 @@ pub struct Extension {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
     /// The least box tier the contract accepts.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
     /// Hosts and ports that may be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
     /// Kinds of change that are refused unless permitted here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permissions>,
     /// The branch the result is meant for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Who wrote the contract.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Limits beyond the wall clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub limits: Option<serde_json::Value>,
 }
 

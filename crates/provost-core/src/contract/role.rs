@@ -5,75 +5,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::{Filesystem, Network, Role, Shell};
-use crate::bundle::report::{Nullable, nullable, present};
+use crate::bundle::report::{Nullable, nullable};
+use crate::json::closed;
 
-/// Roles a task passes through.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HandoffChain {
-    /// Whether it does.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub enabled: Option<bool>,
-    /// Which ones, in order.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub roles: Option<Vec<Role>>,
-    /// How often it is passed on at most.
-    #[schemars(range(min = 1, max = 10))]
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_handoffs: Option<u32>,
+closed! {
+    /// Roles a task passes through.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct HandoffChain {
+        /// Whether it does.
+        pub enabled?: bool,
+        /// Which ones, in order.
+        pub roles?: Vec<Role>,
+        /// How often it is passed on at most.
+        #[schemars(range(min = 1, max = 10))]
+        pub max_handoffs?: u32,
+    }
 }
 
-/// What a browser may do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BrowserPolicy {
-    /// Whose profile it uses.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub profile_mode: Option<ProfileMode>,
-    /// That profile.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub profile_ref: Option<ProfileRef>,
-    /// Its cookies.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cookie_ref: Option<CookieRef>,
-    /// Whether it hides what it is.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub stealth_mode: Option<StealthMode>,
-    /// Whether it behaves like a person.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub human_behavior: Option<HumanBehavior>,
+closed! {
+    /// What a browser may do.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct BrowserPolicy {
+        /// Whose profile it uses.
+        pub profile_mode?: ProfileMode,
+        /// That profile.
+        pub profile_ref?: ProfileRef,
+        /// Its cookies.
+        pub cookie_ref?: CookieRef,
+        /// Whether it hides what it is.
+        pub stealth_mode?: StealthMode,
+        /// Whether it behaves like a person.
+        pub human_behavior?: HumanBehavior,
+    }
 }
 
 /// Whose profile a browser uses.
@@ -86,37 +49,24 @@ pub enum ProfileMode {
     CookieFile,
 }
 
-/// A browser profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProfileRef {
-    /// Where it lies.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub profile_dir: Option<String>,
-    /// What it is called.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub profile_name: Option<String>,
+closed! {
+    /// A browser profile.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct ProfileRef {
+        /// Where it lies.
+        pub profile_dir?: String,
+        /// What it is called.
+        pub profile_name?: String,
+    }
 }
 
-/// A file of cookies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CookieRef {
-    /// Where it lies.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cookie_path: Option<String>,
+closed! {
+    /// A file of cookies.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct CookieRef {
+        /// Where it lies.
+        pub cookie_path?: String,
+    }
 }
 
 /// Whether a browser hides what it is.
@@ -129,24 +79,15 @@ pub enum StealthMode {
     Plugin,
 }
 
-/// Whether a browser behaves like a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HumanBehavior {
-    /// Whether it does.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub enabled: Option<bool>,
-    /// How much.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub level: Option<BehaviorLevel>,
+closed! {
+    /// Whether a browser behaves like a person.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct HumanBehavior {
+        /// Whether it does.
+        pub enabled?: bool,
+        /// How much.
+        pub level?: BehaviorLevel,
+    }
 }
 
 /// How much a browser behaves like a person.
@@ -159,39 +100,20 @@ pub enum BehaviorLevel {
     High,
 }
 
-/// What runs the agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RuntimeOptions {
-    /// The way it is run.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub runner: Option<RunnerKind>,
-    /// Who answers for the model.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9._-]+$"))]
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub provider: Option<String>,
-    /// How tools are reached.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub execution: Option<Execution>,
-    /// Whether commands that prove nothing are refused.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub strict_acceptance: Option<bool>,
+closed! {
+    /// What runs the agent.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct RuntimeOptions {
+        /// The way it is run.
+        pub runner?: RunnerKind,
+        /// Who answers for the model.
+        #[schemars(regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+        pub provider?: String,
+        /// How tools are reached.
+        pub execution?: Execution,
+        /// Whether commands that prove nothing are refused.
+        pub strict_acceptance?: bool,
+    }
 }
 
 /// The way an agent is run.
@@ -209,17 +131,13 @@ pub enum RunnerKind {
     Claude,
 }
 
-/// How tools are reached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Execution {
-    /// Whether MCP is tried first.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub mcp_first: Option<bool>,
+closed! {
+    /// How tools are reached.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Execution {
+        /// Whether MCP is tried first.
+        pub mcp_first?: bool,
+    }
 }
 
 /// The resolved view of a role. It decides nothing: where it differs from the rest of the contract,

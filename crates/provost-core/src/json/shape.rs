@@ -4,6 +4,8 @@
 //! Here they become what a person who wrote the document calls things. Words that are not known
 //! here are passed on as they are, so nothing is lost.
 
+use crate::wording::closest;
+
 /// How much of a value that does not fit is shown.
 const MOST: usize = 60;
 
@@ -52,10 +54,26 @@ pub(super) fn words(message: &str) -> String {
         return format!("must be {wanted}, not {}", cut(value));
     }
     if found.starts_with(UNKNOWN) {
-        let names = wanted.strip_prefix("one of ").unwrap_or(wanted);
-        return format!("{}; the fields here are {names}", cut(found));
+        return format!("{}; {}", cut(found), instead(found, wanted));
     }
     message.to_owned()
+}
+
+/// The most names that are listed.
+const FEW: usize = 6;
+
+/// What could be there instead of a field that does not exist.
+fn instead(found: &str, wanted: &str) -> String {
+    let name = found.strip_prefix(UNKNOWN).unwrap_or(found);
+    let names: Vec<&str> = wanted.split('`').skip(1).step_by(2).collect();
+    if let Some(meant) = closest(name.trim_matches('`'), names.iter().copied()) {
+        return format!("did you mean `{meant}`?");
+    }
+    if names.len() > FEW {
+        return format!("`provost schema NAME` lists the {} fields", names.len());
+    }
+    let list = wanted.strip_prefix("one of ").unwrap_or(wanted);
+    format!("the fields here are {list}")
 }
 
 /// What was found and what was expected; a value may hold the dividing words itself.
@@ -139,7 +157,15 @@ mod tests {
             ),
             (
                 "unknown field `x`, expected one of `a`, `b`",
-                "unknown field `x`; the fields here are `a`, `b`",
+                "unknown field `x`; did you mean `a`?",
+            ),
+            (
+                "unknown field `colour`, expected one of `a`, `b`",
+                "unknown field `colour`; the fields here are `a`, `b`",
+            ),
+            (
+                "unknown field `color`, expected one of `a`, `b`, `c`, `d`, `e`, `f`, `g`",
+                "unknown field `color`; `provost schema NAME` lists the 7 fields",
             ),
             (
                 "invalid length 3, expected tuple struct Pair with 2 elements",

@@ -102,6 +102,9 @@ pub struct Opened {
     pub contract: Document,
     /// SHA-256 of its canonical spelling.
     pub contract_sha256: String,
+    /// The file that the person wrote, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_source: Option<ContractSource>,
     /// Whether the commands were typed by the person who started the run.
     pub typed: bool,
     /// The commit the work starts from.
@@ -176,6 +179,15 @@ impl WorkspaceChoice {
     fn is_auto(&self) -> bool {
         *self == Self::Auto
     }
+}
+
+/// What a person wrote, kept in the bundle as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractSource {
+    /// Its name in the bundle.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
 }
 
 /// What a probe found out about the box.

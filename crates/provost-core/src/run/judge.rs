@@ -24,8 +24,11 @@ impl State {
         let policy = match policy().and_then(|policy| policy.with(self.opened.commands.clone())) {
             Ok(policy) => policy,
             Err(error) => {
-                let (path, problem) = ("/acceptance_tests".to_owned(), error.to_string());
-                return Err(vec![Problem { path, problem }]);
+                return Err(vec![Problem {
+                    path: "/acceptance_tests".to_owned(),
+                    code: Code::CommandRefused,
+                    problem: error.to_string(),
+                }]);
             }
         };
         let trust = if self.opened.typed {

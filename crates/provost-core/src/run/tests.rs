@@ -59,6 +59,7 @@ fn opened() -> Fact {
     let contract = contract::parse(document.to_string().as_bytes()).unwrap();
     Fact::Opened(Box::new(Opened {
         contract_sha256: contract::digest(&contract),
+        contract_source: None,
         contract,
         typed: false,
         base_commit: oid("base commit"),

@@ -35,7 +35,7 @@ const READERS: [(&str, Reader); 11] = [
     ("work_report.v1", read::<WorkReport>),
 ];
 
-const WORDS: [&str; 21] = [
+const WORDS: [&str; 24] = [
     "$defs",
     "$ref",
     "$schema",
@@ -47,12 +47,15 @@ const WORDS: [&str; 21] = [
     "enum",
     "format",
     "items",
+    "maxItems",
+    "maxLength",
     "maximum",
     "minItems",
     "minLength",
     "minimum",
     "oneOf",
     "pattern",
+    "patternProperties",
     "properties",
     "required",
     "title",

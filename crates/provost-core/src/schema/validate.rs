@@ -3,11 +3,22 @@
 //! Only the words that our own schemas use are known; a test keeps it so. A word that is not known
 //! here would be a rule nobody checks.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::board::row::{self, TaskId};
 use crate::bundle::report::{Sha256, Time};
-use crate::contract::Problem;
 use crate::object::Oid;
+use crate::wording::closest;
+
+/// A place in a document that does not fit its schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Misfit {
+    /// The place, as a JSON pointer.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
 
 /// The most problems of one document that are listed.
 const MOST: usize = 1000;
@@ -16,7 +27,7 @@ const MOST: usize = 1000;
 type Pattern = (&'static str, fn(&str) -> bool);
 
 /// The patterns that are known.
-pub(super) const PATTERNS: [Pattern; 3] = [
+pub(super) const PATTERNS: [Pattern; 7] = [
     ("^[0-9A-Fa-f]{64}$", |text| {
         Sha256::try_from(text.to_owned()).is_ok()
     }),
@@ -27,10 +38,20 @@ pub(super) const PATTERNS: [Pattern; 3] = [
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         !text.is_empty() && text.bytes().all(allowed)
     }),
+    (r"\S", |text| !text.trim().is_empty()),
+    ("^[0-9a-fA-F-]{36}$", row::is_loose_uuid),
+    ("^(T-[0-9]+|[0-9a-fA-F-]{36})$", |text| {
+        TaskId::parse(text).is_some()
+    }),
+    (r"^1\.[0-9]+\.[0-9]+$", |text| {
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let mut parts = text.split('.');
+        parts.next() == Some("1") && parts.clone().count() == 2 && parts.all(is_number)
+    }),
 ];
 
 /// Everything in `value` that does not fit `schema`.
-pub fn validate(schema: &Value, value: &Value) -> Vec<Problem> {
+pub fn validate(schema: &Value, value: &Value) -> Vec<Misfit> {
     let mut check = Check {
         root: schema,
         problems: Vec::new(),
@@ -41,13 +62,13 @@ pub fn validate(schema: &Value, value: &Value) -> Vec<Problem> {
 
 struct Check<'a> {
     root: &'a Value,
-    problems: Vec<Problem>,
+    problems: Vec<Misfit>,
 }
 
 impl<'a> Check<'a> {
     fn add(&mut self, path: &str, problem: impl Into<String>) {
         if self.problems.len() < MOST {
-            self.problems.push(Problem {
+            self.problems.push(Misfit {
                 path: path.to_owned(),
                 problem: problem.into(),
             });
@@ -107,7 +128,7 @@ impl<'a> Check<'a> {
                 alone.visit(choice, value, path);
                 alone.problems
             };
-            let all: Vec<Vec<Problem>> = choices.iter().map(flaws).collect();
+            let all: Vec<Vec<Misfit>> = choices.iter().map(flaws).collect();
             if all.iter().any(Vec::is_empty) {
                 continue;
             }
@@ -135,11 +156,13 @@ impl<'a> Check<'a> {
         }
         let fields = words.get("properties").and_then(Value::as_object);
         let others = words.get("additionalProperties");
+        let prefixed = words.get("patternProperties").and_then(Value::as_object);
         for (name, value) in members {
             let below = format!("{path}/{}", escape(name));
-            match (fields.and_then(|fields| fields.get(name)), others) {
+            let field = fields.and_then(|fields| fields.get(name));
+            match (field.or_else(|| of_prefix(prefixed, name)), others) {
                 (Some(field), _) => self.visit(field, value, &below),
-                (None, Some(Value::Bool(false))) => self.add(&below, "is a field nobody knows"),
+                (None, Some(Value::Bool(false))) => self.add(&below, unknown(name, fields)),
                 (None, Some(other)) => self.visit(other, value, &below),
                 (None, None) => {}
             }
@@ -149,6 +172,9 @@ impl<'a> Check<'a> {
     fn array(&mut self, words: &'a Map<String, Value>, items: &[Value], path: &str) {
         if (items.len() as u64) < limit(words, "minItems") {
             self.add(path, "is an empty list");
+        }
+        if words.contains_key("maxItems") && items.len() as u64 > limit(words, "maxItems") {
+            self.add(path, format!("has more than {} items", words["maxItems"]));
         }
         if let Some(item) = words.get("items") {
             for (index, value) in items.iter().enumerate() {
@@ -161,6 +187,12 @@ impl<'a> Check<'a> {
         let least = limit(words, "minLength");
         if (text.chars().count() as u64) < least {
             self.add(path, format!("has fewer than {least} characters"));
+        }
+        if words.contains_key("maxLength")
+            && text.chars().count() as u64 > limit(words, "maxLength")
+        {
+            let problem = format!("has more than {} characters", words["maxLength"]);
+            self.add(path, problem);
         }
         let pattern = words.get("pattern").and_then(Value::as_str);
         let known = PATTERNS.iter().find(|(name, _)| Some(*name) == pattern);
@@ -194,6 +226,27 @@ impl<'a> Check<'a> {
         if value > widest {
             self.add(path, format!("is more than {widest}"));
         }
+    }
+}
+
+/// What `patternProperties` has for a field; the patterns of our schemas are beginnings.
+fn of_prefix<'a>(patterns: Option<&'a Map<String, Value>>, name: &str) -> Option<&'a Value> {
+    let begins = |pattern: &String| {
+        let beginning = pattern.strip_prefix('^');
+        beginning.is_some_and(|beginning| name.starts_with(beginning))
+    };
+    let mut patterns = patterns.into_iter().flatten();
+    patterns
+        .find(|(pattern, _)| begins(pattern))
+        .map(|(_, schema)| schema)
+}
+
+/// What is said of a field that the schema does not have.
+fn unknown(name: &str, fields: Option<&Map<String, Value>>) -> String {
+    let names = fields.into_iter().flat_map(Map::keys).map(String::as_str);
+    match closest(name, names) {
+        Some(meant) => format!("is a field nobody knows; did you mean `{meant}`?"),
+        None => "is a field nobody knows".to_owned(),
     }
 }
 

@@ -82,6 +82,7 @@ fn opened(draft: &Draft) -> Fact {
     let word = || "x".to_owned();
     Fact::Opened(Box::new(Opened {
         contract_sha256: contract::digest(&contract),
+        contract_source: None,
         contract,
         typed: false,
         base_commit: base.clone(),

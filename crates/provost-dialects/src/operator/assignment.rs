@@ -9,6 +9,7 @@ use provost_core::json::Node;
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Place};
+use super::limit::{LONGEST_OBJECTIVE, LONGEST_TITLE, SHORTEST_HEARTBEAT};
 use super::object::{Length, Object, text};
 use super::{Answer, shape};
 
@@ -16,10 +17,6 @@ use super::{Answer, shape};
 pub(super) const SCHEMA_VERSION: &str = "1.0.0";
 const PACKET_TYPE: &str = "assignment";
 const OUTPUT_SCHEMA: &str = "subagent_result_v1";
-
-const LONGEST_OBJECTIVE: usize = 5000;
-pub(super) const LONGEST_TITLE: usize = 500;
-pub(super) const SHORTEST_HEARTBEAT: u64 = 5;
 
 /// A task for a worker, with what the worker must know.
 #[derive(Debug, Clone, PartialEq)]

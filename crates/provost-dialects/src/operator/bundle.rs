@@ -12,9 +12,9 @@ use provost_core::object::sha256;
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
-use super::assignment::{LONGEST_TITLE, SHORTEST_HEARTBEAT};
 use super::board::recheck;
 use super::handoff::{Handoff, HandoffRow};
+use super::limit::{LONGEST_TITLE, SHORTEST_HEARTBEAT};
 use super::{Kind, shape};
 
 /// How many of the last lines of each log are handed on.

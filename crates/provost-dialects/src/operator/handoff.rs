@@ -9,8 +9,9 @@ use provost_core::code::Code;
 use provost_core::json::Node;
 use serde_json::{Value, json};
 
-use super::assignment::{self, LONGEST_TITLE, SCHEMA_VERSION, render_lock, render_resources};
+use super::assignment::{self, SCHEMA_VERSION, render_lock, render_resources};
 use super::finding::{Findings, Place};
+use super::limit::LONGEST_TITLE;
 use super::object::{Length, Object};
 use super::shape::Blocker;
 use super::{Answer, reconcile, shape};

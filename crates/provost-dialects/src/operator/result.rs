@@ -9,11 +9,9 @@ use serde_json::{Value, json};
 
 use super::assignment::SCHEMA_VERSION;
 use super::finding::{Findings, Place};
+use super::limit::MOST_NOTES;
 use super::object::{Length, Object, text};
 use super::{Answer, shape};
-
-/// How many notes a worker may leave.
-const MOST_NOTES: usize = 5;
 
 /// What a worker reports. It is the worker's word: only what is checked elsewhere counts.
 #[derive(Debug, Clone, PartialEq)]

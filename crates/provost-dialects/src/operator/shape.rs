@@ -9,13 +9,11 @@ use provost_core::time::{self, Written, Zone};
 use serde_json::Value;
 
 use super::finding::{Findings, Place};
+use super::limit::LONGEST_WORKLOG_PATH;
 use super::object::{Length, Object, text};
 
 pub(super) const STATUSES: &str = "todo, in_progress, blocked, done, failed, canceled";
 pub(super) const PRIORITIES: &str = "low, normal, high, critical";
-
-/// The longest path to a worklog, in characters.
-const LONGEST_WORKLOG_PATH: usize = 1000;
 
 /// What every contract payload begins with; nothing when its version is not known, because then
 /// nobody knows what the rest means.

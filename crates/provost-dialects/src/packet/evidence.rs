@@ -34,7 +34,7 @@ pub(super) struct Changes {
 }
 
 /// A row of the log.
-struct Row {
+pub(super) struct Row {
     command: String,
     exit_code: i64,
 }
@@ -250,35 +250,7 @@ impl Bench<'_> {
         };
         let published = self.card.published_at.as_deref();
         let published = published.and_then(read_time);
-        let mut rows = Vec::new();
-        for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let prefix = format!("line {}", at + 1);
-            match json::parse(line) {
-                Ok(Value::Object(entries)) => {
-                    let prefix = format!("{prefix}: ");
-                    let mut fields = Fields {
-                        file: &name,
-                        prefix: &prefix,
-                        entries: &entries,
-                        findings: self.findings,
-                    };
-                    rows.extend(row(&mut fields, published));
-                }
-                Ok(_) => self
-                    .findings
-                    .add(&name, &prefix, "the row is not an object"),
-                Err(error) => {
-                    self.findings.add(
-                        &name,
-                        &prefix,
-                        format!("is not JSON without duplicate keys: {error}"),
-                    );
-                }
-            }
-        }
+        let rows = rows(&name, &bytes, published, self.findings);
         for command in &self.card.commands {
             let mut codes = rows.iter().filter(|row| row.command == *command);
             let last = codes.next_back().map(|row| row.exit_code);
@@ -291,6 +263,40 @@ impl Bench<'_> {
             }
         }
     }
+}
+
+/// The rows of a log, as far as they can be read.
+pub(super) fn rows(
+    name: &str,
+    bytes: &[u8],
+    published: Option<i64>,
+    findings: &mut Findings,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let prefix = format!("line {}", at + 1);
+        match json::parse(line) {
+            Ok(Value::Object(entries)) => {
+                let prefix = format!("{prefix}: ");
+                let mut fields = Fields {
+                    file: name,
+                    prefix: &prefix,
+                    entries: &entries,
+                    findings,
+                };
+                rows.extend(row(&mut fields, published));
+            }
+            Ok(_) => findings.add(name, &prefix, "the row is not an object"),
+            Err(error) => {
+                let problem = format!("is not JSON without duplicate keys: {error}");
+                findings.add(name, &prefix, problem);
+            }
+        }
+    }
+    rows
 }
 
 /// A time as milliseconds; none for a text that is no time.

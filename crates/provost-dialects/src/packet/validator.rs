@@ -7,7 +7,7 @@ use super::finding::Findings;
 use super::{Source, VALIDATOR_REPORT};
 
 /// The checks that every report has.
-pub(super) const CHECKS: [&str; 5] = [
+pub(crate) const CHECKS: [&str; 5] = [
     "task_card_published",
     "executor_is_codex_cli",
     "allowed_paths_only",

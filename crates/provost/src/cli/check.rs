@@ -5,6 +5,7 @@ mod contract;
 mod diff;
 mod operator;
 mod packet;
+mod packet_file;
 mod scope;
 
 use clap::Subcommand;
@@ -28,6 +29,8 @@ pub(super) enum Check {
     /// Say whether a control packet holds, and whether its phase is accepted.
     Packet(packet::CheckPacket),
     #[command(flatten)]
+    PacketFile(packet_file::PacketFile),
+    #[command(flatten)]
     Operator(operator::Operator),
 }
 
@@ -38,6 +41,7 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
         Check::Packet(check) => packet::run(&check),
+        Check::PacketFile(check) => packet_file::run(&check),
         Check::Operator(check) => operator::run(&check),
     }
 }

@@ -179,7 +179,7 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
         }
     }
     if let Some(file) = &publish.contract {
-        let document = input::contract(file)?;
+        let document = input::contract(file)?.document;
         let contract = contract::resolve(document, &policy, Trust::FromFile)
             .map_err(|problems| contract::judge(&problems))?;
         let Contract {

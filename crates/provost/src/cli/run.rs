@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::{
-    self,
+    self, Problem, check,
     document::{Document, Extension},
 };
 use provost_core::gate::command;
 use provost_core::net::credential::Credential;
+use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_engine::ports::PortError;
 use provost_engine::target;
@@ -120,13 +121,21 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside what is allow
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
-    let document = match &run.file {
-        Some(file) => input::contract(file)?,
-        None => flags::document(run),
+    let (document, source) = match &run.file {
+        Some(file) => {
+            let written = input::contract(file)?;
+            let missing = references(&place, &written.document);
+            if !missing.is_empty() {
+                return Ok(contract::judge(&missing).into());
+            }
+            (written.document, Some(written.source))
+        }
+        None => {
+            let document = flags::document(run);
+            flaws::check(run, &document, place.repo.checkout())?;
+            (document, None)
+        }
     };
-    if run.file.is_none() {
-        flaws::check(run, &document, place.repo.checkout())?;
-    }
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,
@@ -141,14 +150,27 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
             "note: {run_id} was interrupted; provost resume {run_id}"
         ));
     }
+    for advice in check::advice(&opened.contract)
+        .into_iter()
+        .filter(|_| source.is_some())
+    {
+        onlooker.line(&format!("note: {}: {}", advice.path, advice.problem));
+    }
     for note in notes::notes(run, &place, &opened.base_commit) {
         onlooker.line(&format!("note: {note}"));
     }
     let session = Session::create(place, &names)?;
     onlooker.line(&format!("run {}", names.run_id));
-    let state = session.run(&names, opened, &mut onlooker);
+    let state = session.run(&names, opened, source.as_ref(), &mut onlooker);
     onlooker.clear();
     Ok(report::run(&state?, &bundle, &Beside::default()))
+}
+
+/// What the contract refers to in the checkout and is not there.
+fn references(place: &Place, document: &Document) -> Vec<Problem> {
+    let root = place.repo.checkout();
+    let read = |path: &RepoPath| input::reference(root?, path);
+    check::references(document, &read)
 }
 
 /// How the run begins: its contract, with everything it refers to pinned.
@@ -166,6 +188,7 @@ fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failu
     let credentials = credentials(run, extra)?;
     Ok(Opened {
         contract_sha256: contract::digest(&document),
+        contract_source: None,
         contract: document,
         typed: run.file.is_none(),
         base_commit,

@@ -1,8 +1,8 @@
-//! `provost schema`: the formats that are our own, as JSON Schema.
+//! `provost schema`: the formats that are read and written, as JSON Schema.
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::schema;
+use provost_dialects::schema;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -15,7 +15,7 @@ pub(super) struct Schema {
 
 pub(super) fn run(schema: &Schema) -> Outcome {
     let Some(name) = &schema.name else {
-        let names: Vec<&str> = schema::FORMATS.iter().map(|format| format.name).collect();
+        let names: Vec<&str> = schema::formats().map(|format| format.name).collect();
         return Ok(Answer::data(json!({ "schemas": names }), names.join("\n")));
     };
     let Some(format) = schema::find(name) else {

@@ -70,7 +70,8 @@ fn record_control(control: &Path, out: &Path) -> Outcome {
     Ok(Answer::data(json, words))
 }
 
-fn write(out: &Path, text: &str) -> Result<(), Failure> {
+/// Writes `text` to the file `out`.
+pub(super) fn write(out: &Path, text: &str) -> Result<(), Failure> {
     // Without O_NONBLOCK, opening a fifo waits for a reader that may never come.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();

@@ -8,145 +8,76 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::role_binding::RoleBinding;
-use super::shape::{ArtifactRef, Sha256, Time, eight_or_more, not_empty, one_or_more, present};
-use super::surroundings::{
-    Model, Observability, PolicyPack, Repo, Runner, Trace, Versions, Workflow,
-};
+use super::shape::{ArtifactRef, Sha256, Time, eight_or_more, not_empty, one_or_more};
+use super::surroundings::{Model, Observability, Repo, Runner, Trace, Versions, Workflow};
+use crate::contract::document::PolicyPack;
 use crate::contract::document::Role;
+use crate::json::closed;
 use crate::object::{ObjectFormat, Oid};
 
-/// `run_manifest.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunManifest {
-    /// The run.
-    #[serde(deserialize_with = "eight_or_more")]
-    #[schemars(length(min = 8))]
-    pub run_id: String,
-    /// When it began.
-    pub created_at: Time,
-    /// When it ended.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub finished_at: Option<Time>,
-    /// How it ended.
-    pub status: RunStatus,
-    /// Its task.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub task_id: Option<String>,
-    /// Why it failed.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub failure_reason: Option<String>,
-    /// What a reader should know besides.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub notes: Option<String>,
-    /// What was asked for.
-    #[serde(deserialize_with = "not_empty")]
-    #[schemars(length(min = 1))]
-    pub user_request: String,
-    /// Joins the records of one run across tools.
-    #[serde(deserialize_with = "eight_or_more")]
-    #[schemars(length(min = 8))]
-    pub trace_id: String,
-    /// Whether this was a run for diagnosis.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub diagnostic: Option<bool>,
-    /// What ran the agent.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub runner: Option<Runner>,
-    /// The policy it ran under.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub policy_pack: Option<PolicyPack>,
-    /// The repository.
-    pub repo: Repo,
-    /// The versions of what took part.
-    pub versions: Versions,
-    /// The model behind the agent.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub model: Option<Model>,
-    /// How the role of the contract was bound.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub role_binding_summary: Option<RoleBinding>,
-    /// The tasks of the run; never empty.
-    #[serde(deserialize_with = "one_or_more")]
-    #[schemars(length(min = 1))]
-    pub tasks: Vec<TaskEntry>,
-    /// What it made besides.
-    pub artifacts: Vec<ArtifactRef>,
-    /// The digest of every file of evidence, by its path in the bundle.
-    #[serde(deserialize_with = "with_required_keys")]
-    #[schemars(extend("required" = REQUIRED_HASHES))]
-    pub evidence_hashes: BTreeMap<String, Sha256>,
-    /// Digests beside the list.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub integrity: Option<Integrity>,
-    /// Where the trace is.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub trace: Option<Trace>,
-    /// The workflow engine around the run.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub workflow: Option<Workflow>,
-    /// How it was observed.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub observability: Option<Observability>,
-    /// What Provost adds.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub x_provost: Option<ManifestExtra>,
+closed! {
+    /// `run_manifest.v1`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct RunManifest {
+        /// The run.
+        #[serde(deserialize_with = "eight_or_more")]
+        #[schemars(length(min = 8))]
+        pub run_id: String,
+        /// When it began.
+        pub created_at: Time,
+        /// When it ended.
+        pub finished_at?: Time,
+        /// How it ended.
+        pub status: RunStatus,
+        /// Its task.
+        pub task_id?: String,
+        /// Why it failed.
+        pub failure_reason?: String,
+        /// What a reader should know besides.
+        pub notes?: String,
+        /// What was asked for.
+        #[serde(deserialize_with = "not_empty")]
+        #[schemars(length(min = 1))]
+        pub user_request: String,
+        /// Joins the records of one run across tools.
+        #[serde(deserialize_with = "eight_or_more")]
+        #[schemars(length(min = 8))]
+        pub trace_id: String,
+        /// Whether this was a run for diagnosis.
+        pub diagnostic?: bool,
+        /// What ran the agent.
+        pub runner?: Runner,
+        /// The policy it ran under.
+        pub policy_pack?: PolicyPack,
+        /// The repository.
+        pub repo: Repo,
+        /// The versions of what took part.
+        pub versions: Versions,
+        /// The model behind the agent.
+        pub model?: Model,
+        /// How the role of the contract was bound.
+        pub role_binding_summary?: RoleBinding,
+        /// The tasks of the run; never empty.
+        #[serde(deserialize_with = "one_or_more")]
+        #[schemars(length(min = 1))]
+        pub tasks: Vec<TaskEntry>,
+        /// What it made besides.
+        pub artifacts: Vec<ArtifactRef>,
+        /// The digest of every file of evidence, by its path in the bundle.
+        #[serde(deserialize_with = "with_required_keys")]
+        #[schemars(extend("required" = REQUIRED_HASHES))]
+        pub evidence_hashes: BTreeMap<String, Sha256>,
+        /// Digests beside the list.
+        pub integrity?: Integrity,
+        /// Where the trace is.
+        pub trace?: Trace,
+        /// The workflow engine around the run.
+        pub workflow?: Workflow,
+        /// How it was observed.
+        pub observability?: Observability,
+        /// What Provost adds.
+        pub x_provost?: ManifestExtra,
+    }
 }
 
 /// The keys without which a list of digests is no evidence.
@@ -184,53 +115,29 @@ pub enum RunStatus {
     Failure,
 }
 
-/// One task of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskEntry {
-    /// The task.
-    pub task_id: String,
-    /// Who was to do it.
-    pub role: Role,
-    /// What was asked.
-    pub contract: ArtifactRef,
-    /// How far it came.
-    pub status: TaskState,
-    /// The agent that did it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub assigned_agent_id: Option<String>,
-    /// The agent's conversation.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub thread_id: Option<String>,
-    /// The task result.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub result: Option<ArtifactRef>,
-    /// The review report.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub review_report: Option<ArtifactRef>,
-    /// The test report.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub test_report: Option<ArtifactRef>,
+closed! {
+    /// One task of a run.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskEntry {
+        /// The task.
+        pub task_id: String,
+        /// Who was to do it.
+        pub role: Role,
+        /// What was asked.
+        pub contract: ArtifactRef,
+        /// How far it came.
+        pub status: TaskState,
+        /// The agent that did it.
+        pub assigned_agent_id?: String,
+        /// The agent's conversation.
+        pub thread_id?: String,
+        /// The task result.
+        pub result?: ArtifactRef,
+        /// The review report.
+        pub review_report?: ArtifactRef,
+        /// The test report.
+        pub test_report?: ArtifactRef,
+    }
 }
 
 /// How far a task came.
@@ -246,68 +153,40 @@ pub enum TaskState {
     Skipped,
 }
 
-/// Digests beside the list of evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Integrity {
-    /// Of the contract's canonical spelling.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub contract_sha256: Option<Sha256>,
-    /// Where a signature of the contract lies.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub contract_signature_path: Option<String>,
-    /// Of that signature.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub contract_signature_sha256: Option<Sha256>,
-    /// Where a chain beside the ledger lies; our ledger is its own chain.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub events_hashchain_path: Option<String>,
-    /// Of the manifest, which cannot hold it; the signed statement does.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub manifest_sha256: Option<Sha256>,
+closed! {
+    /// Digests beside the list of evidence.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Integrity {
+        /// Of the contract's canonical spelling.
+        pub contract_sha256?: Sha256,
+        /// Where a signature of the contract lies.
+        pub contract_signature_path?: String,
+        /// Of that signature.
+        pub contract_signature_sha256?: Sha256,
+        /// Where a chain beside the ledger lies; our ledger is its own chain.
+        pub events_hashchain_path?: String,
+        /// Of the manifest, which cannot hold it; the signed statement does.
+        pub manifest_sha256?: Sha256,
+    }
 }
 
-/// What Provost adds to a manifest: the trees, and where to find what others call differently.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ManifestExtra {
-    /// How the repository names its objects.
-    pub object_format: ObjectFormat,
-    /// The commit the candidate is compared with.
-    pub base_commit: Oid,
-    /// Its tree.
-    pub base_tree: Oid,
-    /// The tree that would land; absent when the run made none.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub tree: Option<Oid>,
-    /// Directories by the name the format has for them: `codex` is `agent` here.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub directories: BTreeMap<String, String>,
-    /// Facts that decide nothing.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub facts: Map<String, Value>,
+closed! {
+    /// What Provost adds to a manifest: the trees, and where to find what others call differently.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct ManifestExtra {
+        /// How the repository names its objects.
+        pub object_format: ObjectFormat,
+        /// The commit the candidate is compared with.
+        pub base_commit: Oid,
+        /// Its tree.
+        pub base_tree: Oid,
+        /// The tree that would land; absent when the run made none.
+        pub tree?: Oid,
+        /// Directories by the name the format has for them: `codex` is `agent` here.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub directories: BTreeMap<String, String>,
+        /// Facts that decide nothing.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        pub facts: Map<String, Value>,
+    }
 }

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{Time, present};
+use super::shape::Time;
+use crate::json::closed;
 
 /// `reexec_report.v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,24 +38,15 @@ pub enum ReexecStatus {
     Fail,
 }
 
-/// One thing that differs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Difference {
-    /// What it is.
-    pub key: String,
-    /// What it was.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub expected: Option<Value>,
-    /// What it is now.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub actual: Option<Value>,
+closed! {
+    /// One thing that differs.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Difference {
+        /// What it is.
+        pub key: String,
+        /// What it was.
+        pub expected?: Value,
+        /// What it is now.
+        pub actual?: Value,
+    }
 }

@@ -4,79 +4,57 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::shape::{ArtifactRef, Judged, Time, present};
+use super::shape::{ArtifactRef, Judged, Time};
+use crate::json::closed;
 
-/// `review_report.v1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReviewReport {
-    /// The run.
-    pub run_id: String,
-    /// Who reviewed.
-    pub reviewer: Reviewer,
-    /// When.
-    pub reviewed_at: Time,
-    /// What the reviewer says; `BLOCKED` when nobody reviewed.
-    pub verdict: ReviewVerdict,
-    /// The same in words.
-    pub summary: String,
-    /// Whether the change stays in its scope.
-    pub scope_check: ScopeCheck,
-    /// What the reviewer looked at.
-    pub evidence: Vec<ArtifactRef>,
-    /// The task.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub task_id: Option<String>,
-    /// Which attempt was reviewed.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub attempt: Option<u32>,
-    /// Whether the reviewer changed anything; never true.
-    #[serde(
-        default,
-        deserialize_with = "never",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(extend("const" = false))]
-    pub produced_diff: Option<bool>,
-    /// What a reader should know besides.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub notes: Option<String>,
-    /// What Provost adds.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub x_provost: Option<Judged>,
+closed! {
+    /// `review_report.v1`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct ReviewReport {
+        /// The run.
+        pub run_id: String,
+        /// Who reviewed.
+        pub reviewer: Reviewer,
+        /// When.
+        pub reviewed_at: Time,
+        /// What the reviewer says; `BLOCKED` when nobody reviewed.
+        pub verdict: ReviewVerdict,
+        /// The same in words.
+        pub summary: String,
+        /// Whether the change stays in its scope.
+        pub scope_check: ScopeCheck,
+        /// What the reviewer looked at.
+        pub evidence: Vec<ArtifactRef>,
+        /// The task.
+        pub task_id?: String,
+        /// Which attempt was reviewed.
+        pub attempt?: u32,
+        /// Whether the reviewer changed anything; never true.
+        #[serde(
+            default,
+            deserialize_with = "never",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[schemars(extend("const" = false))]
+        pub produced_diff: Option<bool>,
+        /// What a reader should know besides.
+        pub notes?: String,
+        /// What Provost adds.
+        pub x_provost?: Judged,
+    }
 }
 
-/// Who reviewed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reviewer {
-    /// Its role.
-    pub role: ReviewerRole,
-    /// Its id.
-    pub agent_id: String,
-    /// Its conversation.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub codex_thread_id: Option<String>,
+closed! {
+    /// Who reviewed.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Reviewer {
+        /// Its role.
+        pub role: ReviewerRole,
+        /// Its id.
+        pub agent_id: String,
+        /// Its conversation.
+        pub codex_thread_id?: String,
+    }
 }
 
 /// The one role that reviews.

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{Nullable, nullable, present};
+use super::shape::{Nullable, nullable};
+use crate::contract::role::RuntimeBinding;
+use crate::json::closed;
 
 /// `role_binding_summary` of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,25 +96,21 @@ pub struct McpBundle {
     pub validation: Validation,
 }
 
-/// What runs a role.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Binding {
-    /// How far it was resolved.
-    pub status: RuntimeStatus,
-    /// What this is.
-    pub authority_scope: BindingAuthority,
-    /// Where each part was read.
-    pub source: BindingSource,
-    /// What was read there.
-    pub summary: BindingSummary,
-    /// What it can do.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub capability: Option<Capability>,
+closed! {
+    /// What runs a role.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Binding {
+        /// How far it was resolved.
+        pub status: RuntimeStatus,
+        /// What this is.
+        pub authority_scope: BindingAuthority,
+        /// Where each part was read.
+        pub source: BindingSource,
+        /// What was read there.
+        pub summary: RuntimeBinding,
+        /// What it can do.
+        pub capability?: Capability,
+    }
 }
 
 /// How far a runtime was resolved.
@@ -133,22 +131,6 @@ pub struct BindingSource {
     pub runner: String,
     pub provider: String,
     pub model: String,
-}
-
-/// The parts of a binding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
-pub struct BindingSummary {
-    #[serde(deserialize_with = "nullable")]
-    #[schemars(with = "Nullable<String>")]
-    pub runner: Option<String>,
-    #[serde(deserialize_with = "nullable")]
-    #[schemars(with = "Nullable<String>")]
-    pub provider: Option<String>,
-    #[serde(deserialize_with = "nullable")]
-    #[schemars(with = "Nullable<String>")]
-    pub model: Option<String>,
 }
 
 /// What a runtime can do. The format tells the names of these fields and not their shapes.

@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::json::closed;
 use crate::object::{Oid, sha256};
 
 /// Why a text is not what a field asks for.
@@ -188,30 +189,21 @@ fn is_time(text: &[u8]) -> bool {
         && zone_holds
 }
 
-/// A file of the bundle, by path and digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ArtifactRef {
-    /// What it is called.
-    pub name: String,
-    /// Where it lies, from the root of the bundle.
-    pub path: String,
-    /// The digest of its bytes.
-    pub sha256: Sha256,
-    /// What kind of content it has.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub media_type: Option<String>,
-    /// How many bytes it has.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub size_bytes: Option<u64>,
+closed! {
+    /// A file of the bundle, by path and digest.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct ArtifactRef {
+        /// What it is called.
+        pub name: String,
+        /// Where it lies, from the root of the bundle.
+        pub path: String,
+        /// The digest of its bytes.
+        pub sha256: Sha256,
+        /// What kind of content it has.
+        pub media_type?: String,
+        /// How many bytes it has.
+        pub size_bytes?: u64,
+    }
 }
 
 /// The answer of one gate.
@@ -225,47 +217,27 @@ pub struct GateResult {
     pub violations: Vec<String>,
 }
 
-/// Why something failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Failure {
-    /// What is wrong.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub message: Option<String>,
-    /// What to do about it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub hint: Option<String>,
+closed! {
+    /// Why something failed.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Failure {
+        /// What is wrong.
+        pub message?: String,
+        /// What to do about it.
+        pub hint?: String,
+    }
 }
 
-/// What Provost adds to a report that judges: exactly which tree was judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Judged {
-    /// The tree; absent when the run had none to judge.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub tree: Option<Oid>,
-    /// Facts beside the judgement that decide nothing.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub facts: Map<String, Value>,
-}
-
-/// An optional field that is there: `null` is not a way to leave it out.
-pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    reader: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(reader).map(Some)
+closed! {
+    /// What Provost adds to a report that judges: exactly which tree was judged.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Judged {
+        /// The tree; absent when the run had none to judge.
+        pub tree?: Oid,
+        /// Facts beside the judgement that decide nothing.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        pub facts: Map<String, Value>,
+    }
 }
 
 /// A required field that may be `null`; without this, serde takes a missing one for `null`.

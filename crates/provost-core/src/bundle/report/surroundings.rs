@@ -5,155 +5,84 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::manifest::RunStatus;
-use super::shape::present;
+use crate::json::closed;
 
-/// What ran the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Runner {
-    /// Its name.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub name: Option<String>,
-    /// Whether it works by MCP alone.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub mcp_only: Option<bool>,
-    /// Its settings, by name.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub profile: Option<String>,
+closed! {
+    /// What ran the agent.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Runner {
+        /// Its name.
+        pub name?: String,
+        /// Whether it works by MCP alone.
+        pub mcp_only?: bool,
+        /// Its settings, by name.
+        pub profile?: String,
+    }
 }
 
-/// How strict the policy is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
-pub enum PolicyPack {
-    Low,
-    Medium,
-    High,
+closed! {
+    /// The repository of a run.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Repo {
+        /// Where it lay.
+        pub root: String,
+        /// The commit the work began from.
+        pub baseline_ref: String,
+        /// What came of it.
+        pub final_ref?: String,
+        /// Where it came from.
+        pub remote_url?: String,
+        /// The branch it was on.
+        pub branch?: String,
+    }
 }
 
-/// The repository of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Repo {
-    /// Where it lay.
-    pub root: String,
-    /// The commit the work began from.
-    pub baseline_ref: String,
-    /// What came of it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub final_ref: Option<String>,
-    /// Where it came from.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub remote_url: Option<String>,
-    /// The branch it was on.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub branch: Option<String>,
+closed! {
+    /// The versions of what took part.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Versions {
+        /// Of the contract format.
+        pub contracts_schema: String,
+        /// Of Provost.
+        pub orchestrator: String,
+        /// Of the Codex command line.
+        pub codex_cli?: String,
+        /// Of the agents library.
+        pub agents_sdk?: String,
+        /// Of Python.
+        pub python?: String,
+        /// Of Node.js.
+        pub node?: String,
+    }
 }
 
-/// The versions of what took part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Versions {
-    /// Of the contract format.
-    pub contracts_schema: String,
-    /// Of Provost.
-    pub orchestrator: String,
-    /// Of the Codex command line.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub codex_cli: Option<String>,
-    /// Of the agents library.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub agents_sdk: Option<String>,
-    /// Of Python.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub python: Option<String>,
-    /// Of Node.js.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub node: Option<String>,
-}
-
-/// The model behind an agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Model {
-    /// Its name.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub id: Option<String>,
-    /// From 0 to 2.
-    #[serde(
-        default,
-        deserialize_with = "up_to_two",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(range(min = 0, max = 2))]
-    pub temperature: Option<f64>,
-    /// From 0 to 1.
-    #[serde(
-        default,
-        deserialize_with = "up_to_one",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(range(min = 0, max = 1))]
-    pub top_p: Option<f64>,
-    /// What its randomness began from.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub seed: Option<i64>,
-    /// What a reader should know besides.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub notes: Option<String>,
+closed! {
+    /// The model behind an agent.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Model {
+        /// Its name.
+        pub id?: String,
+        /// From 0 to 2.
+        #[serde(
+            default,
+            deserialize_with = "up_to_two",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[schemars(range(min = 0, max = 2))]
+        pub temperature: Option<f64>,
+        /// From 0 to 1.
+        #[serde(
+            default,
+            deserialize_with = "up_to_one",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[schemars(range(min = 0, max = 1))]
+        pub top_p: Option<f64>,
+        /// What its randomness began from.
+        pub seed?: i64,
+        /// What a reader should know besides.
+        pub notes?: String,
+    }
 }
 
 fn up_to_two<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f64>, D::Error> {
@@ -172,104 +101,47 @@ fn within<'de, D: Deserializer<'de>>(reader: D, most: f64) -> Result<Option<f64>
     Err(D::Error::custom(format!("is not between 0 and {most}")))
 }
 
-/// Where the trace is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Trace {
-    /// Its id.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub trace_id: Option<String>,
-    /// Its address.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub trace_url: Option<String>,
+closed! {
+    /// Where the trace is.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Trace {
+        /// Its id.
+        pub trace_id?: String,
+        /// Its address.
+        pub trace_url?: String,
+    }
 }
 
-/// The workflow engine around a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Workflow {
-    /// Its id of the run.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub workflow_id: Option<String>,
-    /// Where it queued the run.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub task_queue: Option<String>,
-    /// Its namespace.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub namespace: Option<String>,
-    /// What it says of the run.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub status: Option<RunStatus>,
+closed! {
+    /// The workflow engine around a run.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Workflow {
+        /// Its id of the run.
+        pub workflow_id?: String,
+        /// Where it queued the run.
+        pub task_queue?: String,
+        /// Its namespace.
+        pub namespace?: String,
+        /// What it says of the run.
+        pub status?: RunStatus,
+    }
 }
 
-/// How a run was observed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Observability {
-    /// Whether at all.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub enabled: Option<bool>,
-    /// Whether OpenTelemetry was there.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub has_otel: Option<bool>,
-    /// Where it sent to.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub otlp_endpoint: Option<String>,
-    /// How.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub otlp_protocol: Option<String>,
-    /// Whether it also wrote to the terminal.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub console_enabled: Option<bool>,
-    /// Whether the run needed it.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub required: Option<bool>,
+closed! {
+    /// How a run was observed.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Observability {
+        /// Whether at all.
+        pub enabled?: bool,
+        /// Whether OpenTelemetry was there.
+        pub has_otel?: bool,
+        /// Where it sent to.
+        pub otlp_endpoint?: String,
+        /// How.
+        pub otlp_protocol?: String,
+        /// Whether it also wrote to the terminal.
+        pub console_enabled?: bool,
+        /// Whether the run needed it.
+        pub required?: bool,
+    }
 }

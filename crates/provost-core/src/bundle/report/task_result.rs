@@ -3,62 +3,55 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::shape::{ArtifactRef, Failure, GateResult, Nullable, Time, present};
+use super::shape::{ArtifactRef, Failure, GateResult, Nullable, Time};
+use crate::json::closed;
 
-/// `task_result.v1`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskResult {
-    /// The run.
-    pub run_id: String,
-    /// The task.
-    pub task_id: String,
-    /// Who made this report.
-    pub producer: Producer,
-    /// How the task ended.
-    pub status: TaskStatus,
-    /// When it began.
-    pub started_at: Time,
-    /// When it ended.
-    pub finished_at: Time,
-    /// The same in words.
-    pub summary: String,
-    /// What it made.
-    pub artifacts: Vec<ArtifactRef>,
-    /// What it changed.
-    pub git: GitState,
-    /// What each gate said.
-    pub gates: Gates,
-    /// What to do now.
-    pub next_steps: NextSteps,
-    /// Which attempt this was.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub attempt: Option<u32>,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Nullable<Failure>")]
-    pub failure: Option<Failure>,
+closed! {
+    /// `task_result.v1`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskResult {
+        /// The run.
+        pub run_id: String,
+        /// The task.
+        pub task_id: String,
+        /// Who made this report.
+        pub producer: Producer,
+        /// How the task ended.
+        pub status: TaskStatus,
+        /// When it began.
+        pub started_at: Time,
+        /// When it ended.
+        pub finished_at: Time,
+        /// The same in words.
+        pub summary: String,
+        /// What it made.
+        pub artifacts: Vec<ArtifactRef>,
+        /// What it changed.
+        pub git: GitState,
+        /// What each gate said.
+        pub gates: Gates,
+        /// What to do now.
+        pub next_steps: NextSteps,
+        /// Which attempt this was.
+        pub attempt?: u32,
+        /// Why it failed.
+        #[schemars(with = "Nullable<Failure>")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub failure: Option<Failure>,
+    }
 }
 
-/// Who made a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Producer {
-    /// Its role.
-    pub role: ProducerRole,
-    /// Its id.
-    pub agent_id: String,
-    /// Its conversation.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub codex_thread_id: Option<String>,
+closed! {
+    /// Who made a report.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct Producer {
+        /// Its role.
+        pub role: ProducerRole,
+        /// Its id.
+        pub agent_id: String,
+        /// Its conversation.
+        pub codex_thread_id?: String,
+    }
 }
 
 /// The role of who made a report.

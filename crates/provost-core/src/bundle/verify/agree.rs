@@ -13,6 +13,7 @@ use crate::contract::document::AcceptanceTest;
 use crate::gate::command;
 use crate::json;
 use crate::object::Oid;
+use crate::run::fact::{ContractSource, Fact};
 
 /// All documents are of one run and one task.
 pub(super) fn names(bundle: &Bundle<'_>) -> Vec<Finding> {
@@ -206,6 +207,32 @@ pub(super) fn contract(bundle: &Bundle<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// What the person wrote is there as the ledger says it was.
+pub(super) fn source(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let first = bundle
+        .ledger
+        .as_ref()
+        .and_then(|chain| chain.records.first());
+    let opened = first.map(|first| Fact::of(&first.event, first.seq));
+    let Some(Ok(Fact::Opened(opened))) = opened else {
+        return Vec::new();
+    };
+    let Some(ContractSource { path, sha256 }) = opened.contract_source else {
+        return Vec::new();
+    };
+    match bundle.file(&path) {
+        None => vec![Finding::incomplete(path, "is missing")],
+        Some(Err(problem)) => vec![Finding::incomplete(path, problem)],
+        Some(Ok(file)) if file.sha256 != sha256 => {
+            vec![Finding::altered(
+                path,
+                "is not what the contract was read from",
+            )]
+        }
+        Some(Ok(_)) => Vec::new(),
+    }
 }
 
 /// The commands that ran are those of the contract, in its order.

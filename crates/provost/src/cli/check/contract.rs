@@ -1,16 +1,20 @@
-//! `provost check contract`: whether a contract keeps every rule of its format.
+//! `provost check contract`: whether a contract keeps every rule, and could be run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::check;
-use provost_core::gate::command::CommandPolicy;
+use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
-use provost_dialects::document::{self, Format};
+use provost_core::path::RepoPath;
+use provost_dialects::document;
+use serde_json::Value;
 
-use crate::answer::{Failure, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
+use crate::config::Config;
 use crate::input;
+use crate::place::Place;
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -20,15 +24,61 @@ use crate::input;
 pub(in crate::cli) struct CheckContract {
     /// The contract as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
     file: PathBuf,
+
+    /// Judge it as a document only: what no run here could keep is not refused.
+    #[arg(long)]
+    format: bool,
 }
 
 pub(super) fn run(check: &CheckContract) -> Outcome {
     let bytes = input::read(&check.file, json::LARGEST)?;
-    let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
-    let name = check.file.to_string_lossy();
-    let format = Format::of_name(&name).unwrap_or(Format::Json);
-    Ok(match document::parse(format, &bytes) {
-        Ok(value) => check::judge(&value, &policy).into(),
-        Err(error) => super::bad_payload(&error),
-    })
+    let value = match document::parse(input::format(&check.file), &bytes) {
+        Ok(value) => value,
+        Err(error) => return Ok(super::bad_payload(&error)),
+    };
+    let place = Place::find().ok();
+    let rules = Rules {
+        policy: &policy(place.as_ref(), &value)?,
+        trust: Trust::FromFile,
+        purpose: if check.format {
+            Purpose::Format
+        } else {
+            Purpose::Run
+        },
+    };
+    let checkout = place.as_ref().and_then(|place| place.repo.checkout());
+    let beside = check.file.parent().unwrap_or(Path::new("."));
+    let root = checkout.unwrap_or(beside);
+    let read = |path: &RepoPath| input::reference(root, path);
+    let mut answer = Answer::from(check::judge(&value, &rules, &read));
+    let advice = answer
+        .json
+        .pointer("/details/advice")
+        .and_then(Value::as_array);
+    for row in advice.cloned().unwrap_or_default() {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        answer.text += &format!("note: {}: {}\n", text("path"), text("problem"));
+    }
+    Ok(answer)
+}
+
+/// The commands that a run of this contract here would take.
+fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Failure> {
+    let bug = |error| Failure::of(Code::Bug, &error);
+    let shipped = CommandPolicy::shipped().map_err(bug)?;
+    let base = contract
+        .pointer("/rollback/baseline_ref")
+        .and_then(Value::as_str);
+    let (Some(place), Some(base)) = (place, base) else {
+        return Ok(shipped);
+    };
+    let commit = place.repo.resolve(base).ok();
+    let tree = commit.and_then(|commit| place.repo.commit_tree(&commit).ok());
+    match tree {
+        Some(tree) => shipped
+            .with(Config::at(&place.repo, &tree)?.commands)
+            .map_err(bug),
+        // A base that is not here adds no commands.
+        None => Ok(shipped),
+    }
 }

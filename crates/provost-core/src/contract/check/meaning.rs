@@ -1,0 +1,204 @@
+//! What the fields of a contract mean, and what follows from it.
+
+use super::{Findings, Rules, spelled};
+use crate::code::Code;
+use crate::contract::document::{Agent, Document, Filesystem, Network, Role, Shell};
+use crate::contract::{self, Problems, limits, paths, permit, tests};
+use crate::object::sha256;
+use crate::path::is_segment;
+use crate::roster::{self, ApprovalPolicy, Sandbox};
+use crate::schema;
+use crate::scope;
+
+/// Directories that hold most of a repository, so that naming them says little.
+const BROAD: [&str; 2] = ["src", "docs"];
+
+/// Everything about `document` that needs no other part of it to be understood first.
+pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
+    if !is_segment(&document.task_id) {
+        let problem = "may hold letters, digits, `.`, `_` and `-`, at most 128";
+        findings.add(Code::ContractInvalid, "/task_id", problem);
+    }
+    if document.inputs.spec.trim().is_empty() {
+        let problem = "is empty: say what is to be done";
+        findings.add(Code::ContractInvalid, "/inputs/spec", problem);
+    }
+    let baseline = &document.rollback.baseline_ref;
+    if baseline.is_empty() || baseline.starts_with('-') {
+        let problem = "is not a revision";
+        findings.add(Code::ContractInvalid, "/rollback/baseline_ref", problem);
+    }
+    let mut problems = Problems::default();
+    limits(document, &mut problems);
+    for problem in problems.0 {
+        findings.add(Code::ContractInvalid, problem.path, problem.problem);
+    }
+    scopes(document, findings);
+    commands(document, rules, findings);
+    for (path, agent) in [
+        ("/owner_agent", &document.owner_agent),
+        ("/assigned_agent", &document.assigned_agent),
+    ] {
+        known(path, agent, findings);
+    }
+    for path in broad(document) {
+        if by_agent(document) {
+            let problem = "is broad, and an agent wrote the contract: a person has to approve it";
+            findings.add(Code::PrivilegeExceeded, path, problem);
+        }
+    }
+}
+
+/// The places of paths that are so broad that a person should know.
+pub(super) fn broad(document: &Document) -> Vec<String> {
+    let is_broad = |entry: &String| {
+        let path = scope::parse_entry(entry);
+        path.is_ok_and(|path| BROAD.contains(&path.as_str()))
+    };
+    let entries = document.allowed_paths.iter().enumerate();
+    entries
+        .filter(|(_, entry)| is_broad(entry))
+        .map(|(at, _)| format!("/allowed_paths/{at}"))
+        .collect()
+}
+
+/// Whether the contract says that an agent wrote it.
+fn by_agent(document: &Document) -> bool {
+    let extension = document.x_provost.as_ref();
+    let author = extension.and_then(|extension| extension.author.as_deref());
+    author.is_some_and(|author| author == "agent" || roster::names(author))
+}
+
+fn scopes(document: &Document, findings: &mut Findings) {
+    let mut problems = Problems::default();
+    paths("/allowed_paths", &document.allowed_paths, &mut problems);
+    let extension = document.x_provost.clone().unwrap_or_default();
+    paths("/x_provost/forbid", &extension.forbid, &mut problems);
+    permit(&extension.permit.unwrap_or_default(), &mut problems);
+    for problem in problems.0 {
+        findings.add(Code::ScopeInvalid, problem.path, problem.problem);
+    }
+}
+
+fn commands(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
+    let mut problems = Problems::default();
+    tests(document, rules.policy, rules.trust, &mut problems);
+    for problem in problems.0 {
+        let code = if problem.path.ends_with("/cmd") {
+            Code::CommandRefused
+        } else {
+            Code::ContractInvalid
+        };
+        findings.add(code, problem.path, problem.problem);
+    }
+}
+
+fn known(path: &str, agent: &Agent, findings: &mut Findings) {
+    if !roster::knows(&agent.agent_id, agent.role) {
+        let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
+        findings.add(Code::AgentUnknown, path, problem);
+    }
+}
+
+/// The output of a role is bound to one schema, by name, place and digest.
+pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
+    let role = document.assigned_agent.role;
+    let own = format!("output_schema.{}", spelled(role).to_lowercase());
+    let wanted = match role {
+        Role::Reviewer => "review_report.v1",
+        Role::TestRunner | Role::Test => "test_report.v1",
+        _ => "agent_task_result.v1",
+    };
+    let place = format!("schemas/{wanted}.json");
+    let mut bound = false;
+    for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
+        let path = format!("/inputs/artifacts/{index}");
+        let is_schema = artifact.name.starts_with("output_schema");
+        if is_schema && artifact.name != "output_schema" && artifact.name != own {
+            let problem = format!("is neither `output_schema` nor `{own}`");
+            findings.add(Code::OutputSchemaUnbound, format!("{path}/name"), problem);
+        }
+        if !is_schema {
+            continue;
+        }
+        bound = true;
+        let digest = schema::find(wanted).map(|format| sha256(format.text().as_bytes()));
+        if artifact.uri != place {
+            let problem = format!("is not `{place}`, the schema of the role");
+            findings.add(Code::OutputSchemaUnbound, format!("{path}/uri"), problem);
+        } else if !digest.is_some_and(|digest| artifact.sha256.eq_ignore_ascii_case(&digest)) {
+            let problem = "is not the digest of that schema";
+            findings.add(Code::OutputSchemaUnbound, format!("{path}/sha256"), problem);
+        }
+    }
+    if !bound {
+        let problem = format!("binds no output schema (name `output_schema`, uri `{place}`)");
+        findings.add(Code::OutputSchemaUnbound, "/inputs/artifacts", problem);
+    }
+}
+
+/// A contract gives a role at most what the registry gives it.
+pub(super) fn privilege(document: &Document, findings: &mut Findings) {
+    let asked = &document.tool_permissions;
+    let role = document.assigned_agent.role;
+    let Some(most) = roster::defaults(role) else {
+        return findings.add(Code::AgentUnknown, "/assigned_agent/role", "has no agent");
+    };
+    let writes = asked.filesystem == Filesystem::WorkspaceWrite;
+    if writes && most.sandbox == Sandbox::ReadOnly {
+        let problem = format!("is more than {} may have: read-only", spelled(role));
+        findings.add(Code::PrivilegeExceeded, super::FILESYSTEM[0], problem);
+    }
+    let shell = |shell: Shell| match shell {
+        Shell::Deny => 0,
+        Shell::Never => 1,
+        Shell::Untrusted => 2,
+        Shell::OnRequest => 3,
+    };
+    let allowed = match most.approval_policy {
+        ApprovalPolicy::Never => Shell::Never,
+        ApprovalPolicy::Untrusted => Shell::Untrusted,
+        ApprovalPolicy::OnRequest => Shell::OnRequest,
+    };
+    if shell(asked.shell) > shell(allowed) {
+        let problem = format!(
+            "is more than {} may have: {}",
+            spelled(role),
+            spelled(allowed)
+        );
+        findings.add(Code::PrivilegeExceeded, "/tool_permissions/shell", problem);
+    }
+    let network = |network: Network| match network {
+        Network::Deny => 0,
+        Network::OnRequest => 1,
+        Network::Allow => 2,
+    };
+    // Hosts that are named one by one are a grant of their own.
+    let named = document
+        .x_provost
+        .as_ref()
+        .is_some_and(|extension| !extension.net.is_empty());
+    if !named && network(asked.network) > network(most.network) {
+        let most = spelled(most.network);
+        let problem = format!("is more than {} may have: {most}", spelled(role));
+        findings.add(
+            Code::PrivilegeExceeded,
+            "/tool_permissions/network",
+            problem,
+        );
+    }
+}
+
+/// An open network is a list of hosts.
+pub(super) fn hosts(document: &Document, findings: &mut Findings) {
+    let mut problems = Problems::default();
+    contract::network(document, &mut problems);
+    for problem in problems.0 {
+        let code = if problem.path.starts_with("/tool_permissions") {
+            Code::PrivilegeExceeded
+        } else {
+            Code::ContractInvalid
+        };
+        findings.add(code, problem.path, problem.problem);
+    }
+}

@@ -1,0 +1,130 @@
+//! The resolved view of a role, which must say what the contract says, and what it refers to.
+
+use serde_json::{Value, json};
+
+use super::{FILESYSTEM, Findings};
+use crate::code::Code;
+use crate::contract::Problem;
+use crate::contract::document::Document;
+use crate::contract::role::RoleContract;
+use crate::json as text;
+use crate::path::RepoPath;
+
+/// The most bytes of a file that a role refers to.
+pub const LARGEST_REFERENCE: usize = 256 * 1024;
+
+/// Reads a file of the repository, up to one byte more than [`LARGEST_REFERENCE`]; nothing if there
+/// is none that can be read.
+pub type ReadFile<'a> = &'a dyn Fn(&RepoPath) -> Option<Vec<u8>>;
+
+/// What the resolved view of a role says, and what in the contract it must equal.
+const SAME: [(&str, &str); 10] = [
+    ("/identity/role", "/assigned_agent/role"),
+    ("/identity/agent_id", "/assigned_agent/agent_id"),
+    ("/tool_permissions/filesystem", FILESYSTEM[0]),
+    ("/tool_permissions/shell", "/tool_permissions/shell"),
+    ("/tool_permissions/network", "/tool_permissions/network"),
+    ("/resolved_mcp_tool_set", "/mcp_tool_set"),
+    ("/runtime_binding/runner", "/runtime_options/runner"),
+    ("/runtime_binding/provider", "/runtime_options/provider"),
+    ("/handoff/chain_roles", "/handoff_chain/roles"),
+    ("/handoff/max_handoffs", "/handoff_chain/max_handoffs"),
+];
+
+/// The resolved view of a role must say what the contract says.
+pub(super) fn drift(document: &Document, readable: &dyn Fn(&str) -> bool, findings: &mut Findings) {
+    let Some(view) = &document.role_contract else {
+        return;
+    };
+    let contract = serde_json::to_value(document).unwrap_or_default();
+    let role = serde_json::to_value(view).unwrap_or_default();
+    let read = |from: &Value, at: &str| match from.pointer(at) {
+        // Older documents write it so.
+        Some(Value::String(runner)) if runner == "app_server" => json!("app-server"),
+        // A list that names nothing is a list that is not there.
+        Some(Value::Array(list)) if list.is_empty() => Value::Null,
+        found => found.cloned().unwrap_or_default(),
+    };
+    for (seen, place) in SAME {
+        let (is, want) = (read(&role, seen), read(&contract, place));
+        if is != want && readable(place) {
+            let problem = format!("is {is}, and `{place}` is {want}");
+            findings.add(
+                Code::RoleContractDrift,
+                format!("/role_contract{seen}"),
+                problem,
+            );
+        }
+    }
+    for (name, reference) in references_of(view) {
+        if let Err(problem) = split(name, reference) {
+            let path = format!("/role_contract/{name}");
+            findings.add(Code::RoleContractDrift, path, problem);
+        }
+    }
+}
+
+/// The references of a role that are not `null`.
+fn references_of(view: &RoleContract) -> Vec<(&'static str, &str)> {
+    let all = [
+        ("system_prompt_ref", &view.system_prompt_ref),
+        (SKILLS, &view.skills_bundle_ref),
+        (TOOLS, &view.mcp_bundle_ref),
+    ];
+    all.into_iter()
+        .filter_map(|(name, reference)| Some((name, reference.as_deref()?)))
+        .collect()
+}
+
+const SKILLS: &str = "skills_bundle_ref";
+const TOOLS: &str = "mcp_bundle_ref";
+
+/// The file of a reference, and the part of it that is meant; only bundles have parts.
+fn split<'a>(name: &str, reference: &'a str) -> Result<(RepoPath, Option<&'a str>), &'static str> {
+    let (file, part) = match reference.split_once('#') {
+        Some((file, part)) if matches!(name, SKILLS | TOOLS) => (file, Some(part)),
+        _ => (reference, None),
+    };
+    match RepoPath::try_from(file) {
+        Ok(path) if !file.contains('#') => Ok((path, part)),
+        _ => Err("is not a file inside the repository"),
+    }
+}
+
+/// What the resolved view of a role refers to and is not there.
+pub fn references(document: &Document, read: ReadFile<'_>) -> Vec<Problem> {
+    let mut findings = Findings::default();
+    let Some(view) = &document.role_contract else {
+        return Vec::new();
+    };
+    for (name, reference) in references_of(view) {
+        let Ok((path, part)) = split(name, reference) else {
+            // Told by the rules of the contract already.
+            continue;
+        };
+        if let Err(problem) = resolve(&path, part, read) {
+            let place = format!("/role_contract/{name}");
+            findings.add(Code::RoleContractDrift, place, problem);
+        }
+    }
+    findings.list
+}
+
+fn resolve(path: &RepoPath, part: Option<&str>, read: ReadFile<'_>) -> Result<(), String> {
+    let bytes = read(path).ok_or_else(|| format!("there is no file `{path}`"))?;
+    if bytes.len() > LARGEST_REFERENCE {
+        return Err(format!("`{path}` has more than {LARGEST_REFERENCE} bytes"));
+    }
+    let Some(part) = part else { return Ok(()) };
+    let bundle = text::parse(&bytes).map_err(|error| format!("`{path}`: {error}"))?;
+    let found = match part.strip_prefix('/') {
+        Some(_) => bundle.pointer(part),
+        None => bundle.get(part),
+    };
+    match found.and_then(Value::as_array) {
+        Some(list) if !list.is_empty() => Ok(()),
+        _ => Err(format!(
+            "`{path}` has no list `{part}` that names something"
+        )),
+    }
+}

@@ -1,0 +1,49 @@
+//! Declares the objects of formats, so that all of them are read the same way.
+
+/// Declares an object of a format: closed, so that a field nobody knows is refused, and with fields
+/// `name?: T` that are there or left out, and never `null`.
+///
+/// Such a field is an `Option<T>` of the struct. All other fields are as they are written.
+macro_rules! closed {
+    ($(#[$outer:meta])* pub struct $name:ident { $($body:tt)* }) => {
+        $crate::json::closed!(@ [$(#[$outer])*] $name [] $($body)*);
+    };
+    (@ [$($outer:tt)*] $name:ident [$($done:tt)*]) => {
+        $($outer)*
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($done)* }
+    };
+    (@ [$($outer:tt)*] $name:ident [$($done:tt)*]
+        $(#[$inner:meta])* pub $field:ident?: $type:ty, $($rest:tt)*
+    ) => {
+        $crate::json::closed!(@ [$($outer)*] $name [
+            $($done)*
+            $(#[$inner])*
+            #[serde(
+                default,
+                deserialize_with = "crate::json::closed::present",
+                skip_serializing_if = "Option::is_none"
+            )]
+            pub $field: Option<$type>,
+        ] $($rest)*);
+    };
+    (@ [$($outer:tt)*] $name:ident [$($done:tt)*]
+        $(#[$inner:meta])* pub $field:ident: $type:ty, $($rest:tt)*
+    ) => {
+        $crate::json::closed!(@ [$($outer)*] $name [
+            $($done)*
+            $(#[$inner])*
+            pub $field: $type,
+        ] $($rest)*);
+    };
+}
+
+pub(crate) use closed;
+use serde::{Deserialize, Deserializer};
+
+/// An optional field that is there: `null` is not a way to leave it out.
+pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    reader: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(reader).map(Some)
+}

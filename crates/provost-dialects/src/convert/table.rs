@@ -1,0 +1,307 @@
+//! What the dialects have in common, as data: which place of one means which place of another, what
+//! a place is given when the source is silent, and what can be given by hand.
+
+use provost_core::contract::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use provost_core::object::sha256;
+use provost_core::roster;
+use serde_json::{Value, json};
+
+use super::Dialect;
+use crate::operator::limit::LONGEST_TITLE;
+
+/// One thing that dialects can say, and where each of them says it.
+#[derive(Debug)]
+pub struct Same {
+    /// What it is.
+    pub what: &'static str,
+    card: Option<&'static str>,
+    assignment: Option<&'static str>,
+    contract: Option<&'static str>,
+}
+
+impl Same {
+    /// The place in `dialect`; none if it has no field for it.
+    pub fn place(&self, dialect: Dialect) -> Option<&'static str> {
+        match dialect {
+            Dialect::Card => self.card,
+            Dialect::Assignment => self.assignment,
+            Dialect::Contract => self.contract,
+        }
+    }
+}
+
+/// What is carried both ways.
+pub const SAME: &[Same] = &[
+    Same {
+        what: "the name of the task",
+        card: Some("/phase_id"),
+        assignment: Some("/task/task_id"),
+        contract: Some("/task_id"),
+    },
+    Same {
+        what: "the run",
+        card: None,
+        assignment: Some("/run_id"),
+        contract: Some("/log_refs/run_id"),
+    },
+    Same {
+        what: "the objective",
+        card: None,
+        assignment: Some("/global_objective"),
+        contract: Some("/inputs/spec"),
+    },
+    Same {
+        what: "what may be written",
+        card: Some("/allowed_paths"),
+        assignment: Some("/task/lock_scope"),
+        contract: Some("/allowed_paths"),
+    },
+    Same {
+        what: "what may not be written",
+        card: None,
+        assignment: Some("/task/forbidden_scope"),
+        contract: Some("/x_provost/forbid"),
+    },
+    Same {
+        what: "the commands that decide",
+        card: Some("/acceptance_commands"),
+        assignment: None,
+        contract: Some("/acceptance_tests/*/cmd"),
+    },
+    Same {
+        what: "the time limit",
+        card: None,
+        assignment: Some("/task/timeout_seconds"),
+        contract: Some("/timeout_retry/timeout_sec"),
+    },
+    Same {
+        what: "when it was made",
+        card: Some("/published_at"),
+        assignment: Some("/generated_at"),
+        contract: None,
+    },
+];
+
+/// What is carried one way only: a command is good words for a worker, but words of an assignment
+/// are data and never become a command.
+const ONE_WAY: &[(Dialect, &str, Dialect, &str)] = &[
+    (
+        Dialect::Card,
+        "/acceptance_commands",
+        Dialect::Assignment,
+        "/task/acceptance_criteria",
+    ),
+    (
+        Dialect::Contract,
+        "/acceptance_tests/*/cmd",
+        Dialect::Assignment,
+        "/task/acceptance_criteria",
+    ),
+    (
+        Dialect::Assignment,
+        "/task/acceptance_criteria",
+        Dialect::Contract,
+        "/required_outputs/*/acceptance",
+    ),
+];
+
+/// The places of `from` that are carried, each with its place in `to`.
+pub(super) fn pairs(from: Dialect, to: Dialect) -> Vec<(&'static str, &'static str)> {
+    let same = SAME
+        .iter()
+        .filter_map(|same| Some((same.place(from)?, same.place(to)?)));
+    let one_way = ONE_WAY
+        .iter()
+        .filter(|(source, _, target, _)| (*source, *target) == (from, to))
+        .map(|(_, place, _, target)| (*place, *target));
+    same.chain(one_way).collect()
+}
+
+/// What every document of a dialect says, so that saying it again carries nothing.
+pub(super) fn constants(dialect: Dialect) -> Vec<(&'static str, Value)> {
+    match dialect {
+        Dialect::Card => vec![
+            ("/schema_version", json!("subagent_task_card_v1")),
+            ("/executor_required", json!("codex_cli_subagent")),
+        ],
+        Dialect::Assignment => vec![
+            ("/schema_version", json!("1.0.0")),
+            ("/packet_type", json!("assignment")),
+            ("/required_output_schema", json!("subagent_result_v1")),
+            ("/active_locks", json!([])),
+            ("/context_package", json!([])),
+            ("/task/dependencies", json!([])),
+            ("/task/forbidden_scope", json!([])),
+        ],
+        Dialect::Contract => vec![
+            ("/required_outputs", json!([])),
+            ("/forbidden_actions", json!([])),
+            ("/tool_permissions/mcp_tools", json!([])),
+            ("/evidence_links", json!([])),
+            ("/log_refs/paths", json!({})),
+        ],
+    }
+}
+
+/// What a source may say that each reader of the target takes for granted.
+pub(super) fn is_tacit(from: Dialect, pointer: &str, value: &Value) -> bool {
+    let tacit: &[(&str, Value)] = match from {
+        Dialect::Card => &[("/evidence_policy", json!("legacy"))],
+        Dialect::Assignment => &[("/task/priority", json!("normal"))],
+        Dialect::Contract => &[
+            ("/acceptance_tests/*/must_pass", json!(true)),
+            ("/audit_only", json!(false)),
+        ],
+    };
+    let stands =
+        |(place, said): &(&str, Value)| super::place::is_at(pointer, place) && said == value;
+    constants(from).iter().chain(tacit).any(stands)
+}
+
+/// What a document of `dialect` is given where the source and the person are silent; `so_far` is
+/// what they said.
+pub(super) fn defaults(dialect: Dialect, so_far: &Value) -> Vec<(&'static str, Value)> {
+    match dialect {
+        Dialect::Card => Vec::new(),
+        Dialect::Assignment => of_assignment(so_far),
+        Dialect::Contract => vec![
+            ("/assigned_agent/role", json!("WORKER")),
+            ("/assigned_agent/agent_id", json!(roster::WORKER)),
+            (
+                "/inputs/artifacts",
+                json!([{
+                    "name": "output_schema",
+                    "uri": RESULT_SCHEMA,
+                    "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+                }]),
+            ),
+            ("/tool_permissions/filesystem", json!("workspace-write")),
+            ("/tool_permissions/shell", json!("never")),
+            ("/tool_permissions/network", json!("deny")),
+            ("/mcp_tool_set", json!(["none"])),
+            ("/timeout_retry/max_retries", json!(0)),
+            ("/timeout_retry/retry_backoff_sec", json!(0)),
+            ("/rollback/strategy", json!("worktree_drop")),
+        ],
+    }
+}
+
+/// The usual time between signs of life, in seconds.
+const HEARTBEAT: u64 = 60;
+
+fn of_assignment(so_far: &Value) -> Vec<(&'static str, Value)> {
+    let mut defaults = vec![
+        ("/task/type", json!("serial")),
+        ("/task/priority", json!("normal")),
+    ];
+    let text = |place: &str| so_far.pointer(place).and_then(Value::as_str);
+    let first = text("/global_objective").and_then(|text| text.trim().lines().next());
+    if let Some(line) = first {
+        let title: String = line.chars().take(LONGEST_TITLE).collect();
+        defaults.push(("/task/title", json!(title)));
+    }
+    if let Some(task) = text("/task/task_id") {
+        let log = format!("worklogs/{task}.jsonl");
+        defaults.push(("/task/worklog_path", json!(log)));
+    }
+    let timeout = so_far.pointer("/task/timeout_seconds");
+    if let Some(timeout) = timeout.and_then(Value::as_u64) {
+        let beat = HEARTBEAT.min(timeout / 2);
+        defaults.push(("/task/heartbeat_interval_seconds", json!(beat)));
+    }
+    defaults
+}
+
+/// What the rows of a list are given beside what is carried into them, with the number of the row.
+pub(super) fn beside(place: &str, number: usize) -> Vec<(&'static str, Value)> {
+    match place {
+        "/acceptance_tests/*/cmd" => vec![
+            ("/name", json!(format!("accept-{number}"))),
+            ("/must_pass", json!(true)),
+        ],
+        "/required_outputs/*/acceptance" => vec![
+            ("/name", json!(format!("criterion-{number}"))),
+            ("/type", json!("patch")),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// What a value that is given by hand becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    /// Each value that is given is one element.
+    List,
+}
+
+/// The places of `dialect` that can be given by hand.
+pub(super) fn settable(dialect: Dialect) -> &'static [(&'static str, Kind)] {
+    use Kind::{List, Number, Text};
+    match dialect {
+        Dialect::Card => &[
+            ("/phase_id", Text),
+            ("/goal_ids", List),
+            ("/published_at", Text),
+            ("/allowed_paths", List),
+            ("/acceptance_commands", List),
+            ("/external_noise_paths", List),
+            ("/evidence_policy", Text),
+            ("/evidence_files/workspace_before", Text),
+            ("/evidence_files/workspace_after", Text),
+            ("/evidence_files/acceptance_log", Text),
+        ],
+        Dialect::Assignment => &[
+            ("/run_id", Text),
+            ("/generated_at", Text),
+            ("/global_objective", Text),
+            ("/task/task_id", Text),
+            ("/task/title", Text),
+            ("/task/type", Text),
+            ("/task/dependencies", List),
+            ("/task/lock_scope", List),
+            ("/task/forbidden_scope", List),
+            ("/task/acceptance_criteria", List),
+            ("/task/worklog_path", Text),
+            ("/task/timeout_seconds", Number),
+            ("/task/heartbeat_interval_seconds", Number),
+            ("/task/priority", Text),
+        ],
+        Dialect::Contract => &[
+            ("/task_id", Text),
+            ("/task_type", Text),
+            ("/parent_task_id", Text),
+            ("/owner_agent/role", Text),
+            ("/owner_agent/agent_id", Text),
+            ("/assigned_agent/role", Text),
+            ("/assigned_agent/agent_id", Text),
+            ("/inputs/spec", Text),
+            ("/required_outputs/*/acceptance", List),
+            ("/allowed_paths", List),
+            ("/forbidden_actions", List),
+            ("/acceptance_tests/*/cmd", List),
+            ("/tool_permissions/filesystem", Text),
+            ("/tool_permissions/shell", Text),
+            ("/tool_permissions/network", Text),
+            ("/mcp_tool_set", List),
+            ("/timeout_retry/timeout_sec", Number),
+            ("/timeout_retry/max_retries", Number),
+            ("/timeout_retry/retry_backoff_sec", Number),
+            ("/rollback/strategy", Text),
+            ("/rollback/baseline_ref", Text),
+            ("/log_refs/run_id", Text),
+            ("/x_provost/forbid", List),
+            ("/x_provost/target", Text),
+            ("/x_provost/author", Text),
+        ],
+    }
+}
+
+/// What a person calls a place: `/task/task_id` is `task.task_id`.
+pub fn name(place: &str) -> String {
+    place
+        .trim_start_matches('/')
+        .replace("/*", "")
+        .replace('/', ".")
+}

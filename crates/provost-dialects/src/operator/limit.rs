@@ -1,0 +1,12 @@
+//! How long and how many things of the operator contracts may be.
+
+/// The longest objective of a run, in characters.
+pub(crate) const LONGEST_OBJECTIVE: usize = 5000;
+/// The longest title of a task, in characters.
+pub(crate) const LONGEST_TITLE: usize = 500;
+/// The longest path to a worklog, in characters.
+pub(crate) const LONGEST_WORKLOG_PATH: usize = 1000;
+/// The shortest time between signs of life, in seconds.
+pub(crate) const SHORTEST_HEARTBEAT: u64 = 5;
+/// How many notes a worker may leave.
+pub(crate) const MOST_NOTES: usize = 5;

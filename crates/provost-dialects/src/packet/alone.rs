@@ -1,0 +1,88 @@
+//! Judges one file of a packet by itself, as far as that can be done without the others.
+
+use provost_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+use super::finding::Findings;
+use super::{
+    EXECUTOR_REPORT, Profile, Source, TASK_CARD, VALIDATOR_REPORT, card, evidence, executor,
+    refuse, rule, seal, snapshot, validator,
+};
+use crate::yaml;
+
+/// A kind of file that a packet has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum File {
+    /// What the planner allows.
+    TaskCard,
+    /// What the worker says.
+    ExecutorReport,
+    /// What the validator concluded.
+    ValidatorReport,
+    /// The files of a workspace.
+    Snapshot,
+    /// The acceptance commands and what came of them.
+    AcceptanceLog,
+}
+
+impl File {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::TaskCard,
+        Self::ExecutorReport,
+        Self::ValidatorReport,
+        Self::Snapshot,
+        Self::AcceptanceLog,
+    ];
+
+    /// What such a file is usually called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TaskCard => TASK_CARD,
+            Self::ExecutorReport => EXECUTOR_REPORT,
+            Self::ValidatorReport => VALIDATOR_REPORT,
+            Self::Snapshot => seal::BEFORE,
+            Self::AcceptanceLog => seal::LOG,
+        }
+    }
+}
+
+/// Judges the bytes of one file. The phase is the one that the file names itself.
+pub fn check(file: File, bytes: &[u8], profile: Profile) -> Verdict {
+    let mut findings = Findings::default();
+    let name = file.name();
+    match file {
+        File::TaskCard | File::ExecutorReport | File::ValidatorReport => {
+            let phase_id = phase(bytes, name, &mut findings);
+            let source = Source::Bytes(bytes.to_vec());
+            match file {
+                File::TaskCard => drop(card::read(&source, &phase_id, &mut findings)),
+                File::ExecutorReport => drop(executor::read(&source, &phase_id, &mut findings)),
+                _ => drop(validator::read(&source, &phase_id, &mut findings)),
+            }
+        }
+        File::Snapshot => drop(snapshot::read(name, bytes, &mut findings)),
+        File::AcceptanceLog => drop(evidence::rows(name, bytes, None, &mut findings)),
+    }
+    if !findings.holds(profile) {
+        return refuse(&findings, profile, json!({}));
+    }
+    let verdict = Verdict::allow("the file holds by itself; the packet was not looked at");
+    match findings.warnings() {
+        [] => verdict,
+        warnings => verdict.with(json!({ "warnings": warnings })),
+    }
+}
+
+/// The phase that a file names; it has to be able to name a directory.
+fn phase(bytes: &[u8], file: &str, findings: &mut Findings) -> String {
+    let Ok(value) = yaml::parse(bytes) else {
+        return String::new();
+    };
+    let named = value.get("phase_id").and_then(Value::as_str);
+    let named = named.unwrap_or_default().trim();
+    if let Err(why) = rule::normal(named) {
+        findings.add(file, "phase_id", format!("{why}, so it names no directory"));
+    }
+    named.to_owned()
+}

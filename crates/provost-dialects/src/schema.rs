@@ -1,0 +1,120 @@
+//! Says as JSON Schema what the formats of others look like.
+//!
+//! Names, lists of words and limits come from the readers. The schemas describe what the readers
+//! take when they look strictly; what must hold between fields is theirs alone.
+//!
+//! # Invariants
+//!
+//! - What a schema refuses, its reader refuses, and what a reader refuses for its shape, the schema
+//!   refuses: a test changes every value of every example and compares.
+
+mod build;
+mod operator;
+mod packet;
+#[cfg(test)]
+mod tests;
+
+use provost_core::schema::{FORMATS, Format};
+use provost_core::verdict::Verdict;
+use serde_json::Value;
+
+use crate::operator::{Kind, Strictness, Surroundings, check, lines};
+use crate::packet::Profile;
+use crate::packet::alone::{self, File};
+use crate::yaml;
+
+/// A format of others: its schema, its reader and an example.
+#[derive(Debug, Clone, Copy)]
+pub struct Foreign {
+    /// The format.
+    pub format: Format,
+    /// A document that has every field, below `docs/examples`.
+    pub example: &'static str,
+    /// Judges one document, strictly.
+    pub judge: fn(&Value) -> Verdict,
+}
+
+/// Every format of others that has a schema.
+pub const FOREIGN: &[Foreign] = &[
+    Foreign {
+        format: Format::made("operator_assignment.v1", operator::assignment),
+        example: "operator_assignment.json",
+        judge: |value| payload(Kind::Assignment, value),
+    },
+    Foreign {
+        format: Format::made("operator_handoff.v1", operator::handoff),
+        example: "operator_handoff.json",
+        judge: |value| payload(Kind::Handoff, value),
+    },
+    Foreign {
+        format: Format::made("operator_orchestrator_output.v1", operator::output),
+        example: "operator_orchestrator_output.json",
+        judge: |value| payload(Kind::OrchestratorOutput, value),
+    },
+    Foreign {
+        format: Format::made("operator_result.v1", operator::result),
+        example: "operator_result.json",
+        judge: |value| payload(Kind::Result, value),
+    },
+    Foreign {
+        format: Format::made("operator_worklog_entry.v1", operator::worklog_entry),
+        example: "operator_worklog_entry.jsonl",
+        judge: |value| lines(line(value).as_bytes(), "blocked", Strictness::Strict),
+    },
+    Foreign {
+        format: Format::made("packet_acceptance_log_row.v1", packet::log_row),
+        example: "packet_acceptance_log.jsonl",
+        judge: |value| file(File::AcceptanceLog, &line(value)),
+    },
+    Foreign {
+        format: Format::made("packet_executor_report.v1", packet::executor_report),
+        example: "packet_executor_report.yaml",
+        judge: |value| file(File::ExecutorReport, &yaml::render(value)),
+    },
+    Foreign {
+        format: Format::made("packet_task_card.v1", packet::task_card),
+        example: "packet_task_card.yaml",
+        judge: |value| file(File::TaskCard, &yaml::render(value)),
+    },
+    Foreign {
+        format: Format::made("packet_validator_report.v1", packet::validator_report),
+        example: "packet_validator_report.yaml",
+        judge: |value| file(File::ValidatorReport, &yaml::render(value)),
+    },
+    Foreign {
+        format: Format::made("packet_workspace_snapshot.v1", packet::snapshot),
+        example: "packet_workspace_snapshot.json",
+        judge: |value| file(File::Snapshot, &line(value)),
+    },
+];
+
+/// Every format there is a schema of, our own first.
+pub fn formats() -> impl Iterator<Item = &'static Format> {
+    let foreign = FOREIGN.iter().map(|foreign| &foreign.format);
+    FORMATS.iter().chain(foreign)
+}
+
+/// Finds a format by its name, with or without the version.
+pub fn find(name: &str) -> Option<&'static Format> {
+    formats().find(|format| format.is_called(name))
+}
+
+fn payload(kind: Kind, value: &Value) -> Verdict {
+    let surroundings = Surroundings {
+        file_exists: &|_| true,
+    };
+    check(
+        kind,
+        line(value).as_bytes(),
+        Strictness::Strict,
+        surroundings,
+    )
+}
+
+fn file(file: File, text: &str) -> Verdict {
+    alone::check(file, text.as_bytes(), Profile::Strict)
+}
+
+fn line(value: &Value) -> String {
+    format!("{value}\n")
+}

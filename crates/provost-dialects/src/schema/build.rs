@@ -1,0 +1,103 @@
+//! Puts schemas together.
+
+use serde_json::{Map, Value, json};
+
+/// A field of an object.
+pub(super) struct Field {
+    name: &'static str,
+    required: bool,
+    schema: Value,
+}
+
+/// A field that has to be there.
+pub(super) fn must(name: &'static str, schema: Value) -> Field {
+    Field {
+        name,
+        required: true,
+        schema,
+    }
+}
+
+/// A field that may be left out.
+pub(super) fn may(name: &'static str, schema: Value) -> Field {
+    Field {
+        name,
+        required: false,
+        schema,
+    }
+}
+
+/// An object that may have other fields, too.
+pub(super) fn open(fields: Vec<Field>) -> Value {
+    let required: Vec<&str> = fields
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| field.name)
+        .collect();
+    let mut schema = json!({ "type": "object", "required": required });
+    let properties: Map<String, Value> = fields
+        .into_iter()
+        .map(|field| (field.name.to_owned(), field.schema))
+        .collect();
+    schema["properties"] = Value::Object(properties);
+    schema
+}
+
+/// An object whose other fields all begin with `x_`.
+pub(super) fn closed(fields: Vec<Field>) -> Value {
+    let mut schema = open(fields);
+    schema["patternProperties"] = json!({ "^x_": true });
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
+/// A list.
+pub(super) fn list(items: &Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+/// A list that names something.
+pub(super) fn some(items: &Value) -> Value {
+    json!({ "type": "array", "items": items, "minItems": 1 })
+}
+
+/// Any text.
+pub(super) fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// A text that is not blank.
+pub(super) fn filled() -> Value {
+    json!({ "type": "string", "pattern": r"\S" })
+}
+
+/// A text that is not blank and not longer than this.
+pub(super) fn up_to(most: usize) -> Value {
+    json!({ "type": "string", "pattern": r"\S", "maxLength": most })
+}
+
+/// One of some words.
+pub(super) fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
+    let words: Vec<&str> = words.into_iter().collect();
+    json!({ "enum": words })
+}
+
+/// Exactly this text.
+pub(super) fn only(text: &str) -> Value {
+    json!({ "const": text })
+}
+
+/// `true` or `false`.
+pub(super) fn flag() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// A whole number of at least this.
+pub(super) fn count(least: u64) -> Value {
+    json!({ "type": "integer", "minimum": least })
+}
+
+/// A time.
+pub(super) fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}

@@ -1,0 +1,142 @@
+//! `provost convert`: work that is handed out in one format, said in another.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use provost_core::code::Code;
+use provost_core::gate::command::CommandPolicy;
+use provost_core::json;
+use provost_core::verdict::Verdict;
+use provost_dialects::convert::{self, Converted, Dialect, Note, Settings};
+use provost_dialects::document::{self, Format};
+use serde_json::json;
+
+use super::snapshot;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
+use crate::show::{self, Reader};
+
+/// Say in one format what was handed out in another.
+#[derive(Args)]
+#[command(after_help = "\
+The document goes to stdout. What the target has no field for, and what it holds that the source does
+not say, is listed on stderr. A field that the target needs and nobody gives is refused.
+
+Examples:
+  provost convert --from assignment --to contract T-12.json --set rollback.baseline_ref=main \\
+      --set owner_agent.role=PM --set owner_agent.agent_id=agent-pm \\
+      --set acceptance_tests.cmd='pytest -q'
+  provost convert --from contract --to card contract.json --set goal_ids=G15 \\
+      --set published_at=2026-01-31T12:00:00Z --out task_card.yaml")]
+pub(super) struct Convert {
+    /// What the source is.
+    #[arg(long, value_enum)]
+    from: Name,
+
+    /// What comes out.
+    #[arg(long, value_enum)]
+    to: Name,
+
+    /// The source: JSON, YAML or TOML as its name ends; `-` reads stdin in the usual format of the
+    /// source (YAML for a card, else JSON).
+    #[arg(default_value = "-")]
+    file: PathBuf,
+
+    /// Where to write the document, instead of stdout.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// A field of the result and its value, as in `task.task_id=T-12`; repeat for more, and for
+    /// each element of a list.
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+
+    /// Refuse when the target cannot carry everything.
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Name {
+    /// The task card of a control packet (YAML).
+    Card,
+    /// The assignment of the operator contracts (JSON).
+    Assignment,
+    /// The task contract (JSON).
+    Contract,
+}
+
+impl From<Name> for Dialect {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Card => Self::Card,
+            Name::Assignment => Self::Assignment,
+            Name::Contract => Self::Contract,
+        }
+    }
+}
+
+pub(super) fn run(convert: &Convert, reader: Reader) -> Outcome {
+    let (from, to) = (convert.from.into(), convert.to.into());
+    let bytes = input::read(&convert.file, json::LARGEST)?;
+    let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
+    let named = Format::of_name(&convert.file.to_string_lossy());
+    let source = document::parse(named.unwrap_or(Dialect::format(from)), &bytes)
+        .map_err(|error| Failure::of(Code::InputInvalid, &error).about(&convert.file))?;
+    let mut settings = Settings::new();
+    for (name, value) in &convert.set {
+        settings
+            .entry(name.clone())
+            .or_default()
+            .push(value.clone());
+    }
+    let made = match convert::convert((from, to), &source, &settings, &policy) {
+        Ok(made) => made,
+        Err(verdict) => return Ok(verdict.into()),
+    };
+    if convert.strict && !made.lost.is_empty() {
+        return Ok(lossy(&made).into());
+    }
+    answer(&made, to, convert.out.as_deref(), reader)
+}
+
+fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> Outcome {
+    let text = to.render(&made.document);
+    if reader == Reader::Person {
+        tell("not carried", &made.lost);
+        tell("added", &made.given);
+    }
+    let words = format!("this is {} now", to.words());
+    let verdict = Verdict::allow(words).with(json!({
+        "document": made.document,
+        "lost": made.lost,
+        "given": made.given,
+    }));
+    let mut answer = Answer::from(verdict);
+    match out {
+        Some(out) => snapshot::write(out, &text)?,
+        None => answer.text = text,
+    }
+    Ok(answer)
+}
+
+fn tell(what: &str, notes: &[Note]) {
+    for note in notes {
+        let line = format!("note: {what}: {}: {}", note.path, note.reason);
+        show::tell(&show::plain(&line));
+    }
+}
+
+/// The verdict when everything had to be carried and something was not.
+fn lossy(made: &Converted) -> Verdict {
+    let row = |note: &Note| json!({ "path": note.path, "problem": note.reason });
+    let rows: Vec<_> = made.lost.iter().map(row).collect();
+    let first = made.lost.first().map_or("", |note| note.path.as_str());
+    let reason = format!("{} places are not carried, `{first}` first", rows.len());
+    Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": rows }))
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("has no `=`")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
