@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -96,8 +96,10 @@ impl Cache {
             .path
             .with_extension(format!("{}.new", std::process::id()));
         let digest = Sha256::digest(&self.bytes);
-        let file = [MAGIC.as_slice(), digest.as_slice(), &self.bytes].concat();
-        fs::write(&beside, file)?;
+        let mut file = fs::File::create(&beside)?;
+        for part in [MAGIC.as_slice(), digest.as_slice(), &self.bytes] {
+            file.write_all(part)?;
+        }
         fs::rename(&beside, &self.path)
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::thread;
 
 use provost_core::code::Code;
 use provost_core::json::LARGEST;
@@ -21,8 +22,15 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
         Some(file) => Some(read(file)?),
         None => None,
     };
-    let snapshot = of(&files(directory)?);
-    let text = snapshot.render();
+    let (files, cache) = files(directory)?;
+    let (snapshot, text) = thread::scope(|scope| {
+        // Only a saving of time for the next snapshot, so nobody minds its failure.
+        let save = || cache.map(|cache| cache.save());
+        let _ = thread::Builder::new().spawn_scoped(scope, save);
+        let snapshot = of(&files);
+        let text = snapshot.render();
+        (snapshot, text)
+    });
     if let Some(out) = out {
         super::write(out, &text)?;
     }
@@ -48,7 +56,9 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
 }
 
 /// Every file of `directory` as it is now; what did not change since the last time is not read.
-fn files(directory: &Path) -> Result<Files, Failure> {
+///
+/// The cache beside them is still to be saved.
+fn files(directory: &Path) -> Result<(Files, Option<Cache>), Failure> {
     let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
     let real = directory.canonicalize().map_err(|error| {
         let reason = format!("`{}`: {error}", directory.display());
@@ -59,10 +69,7 @@ fn files(directory: &Path) -> Result<Files, Failure> {
     let place = cache_root().ok();
     let mut cache = place.map(|place| Cache::open(&place.join("files").join(&name[..32])));
     let files = inventory::take(&real, cache.as_mut()).map_err(|error| failed(&error))?;
-    if let Some(cache) = cache {
-        let _ = cache.save();
-    }
-    Ok(files)
+    Ok((files, cache))
 }
 
 /// The snapshot of these files, taken now.
