@@ -95,7 +95,9 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     for line in traffic::lines(&ended.network) {
         tell(&format!("provost box: network: {line}"));
     }
-    Ok(answer(ended.how))
+    let mut answer = answer(ended.how);
+    answer.json["network"] = json!(ended.network);
+    Ok(answer)
 }
 
 fn answer(how: How) -> Answer {
