@@ -38,11 +38,10 @@ use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
 
-pub use patience::Patience;
+pub use patience::{Patience, Stop};
 pub use resolve::{Getent, Resolve, ResolveError};
 
 use connection::Connection;
-use patience::Stop;
 
 /// The most connections at a time.
 const MOST_CONNECTIONS: usize = 256;

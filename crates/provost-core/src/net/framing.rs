@@ -164,7 +164,7 @@ mod tests {
             ("1\r\na\r\n0\r\n\r\n", Some(11)),
             ("A\r\n0123456789\r\n0\r\n\r\n", Some(20)),
             ("1;name=value\r\na\r\n0\r\n\r\n", Some(22)),
-            ("0\r\nDigest: x\r\nOther: y\r\n\r\nrest", Some(27)),
+            ("0\r\nDigest: x\r\nOther: y\r\n\r\nrest", Some(26)),
             ("00000\r\n\r\n", Some(9)),
             ("1\r\na\r\n0\r\n", None),
             ("1\r\nab\r\n0\r\n\r\n", None),

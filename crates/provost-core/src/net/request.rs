@@ -296,7 +296,8 @@ mod tests {
                 E::FirstLine,
             ),
             (&["GET http://a.example/#x HTTP/1.1", HOST], E::FirstLine),
-            (&["", GET, HOST], E::FirstLine),
+            (&["", GET, HOST], E::Field),
+            (&["", HOST], E::FirstLine),
         ]);
     }
 

@@ -346,9 +346,6 @@ pub(crate) fn message(bytes: &[u8]) {
     let at_once = whole.advance(bytes);
     let in_two = pieces
         .advance(front)
-        .and_then(|taken| match pieces.is_over() {
-            true => Ok(taken),
-            false => Ok(taken + pieces.advance(back)?),
-        });
+        .and_then(|taken| Ok(taken + pieces.advance(back)?));
     assert_eq!(at_once, in_two);
 }

@@ -207,9 +207,8 @@ impl<'a> Connection<'a> {
         let patience = &shared.outlet.patience;
         let addresses = match &target.host {
             Host::Name(name) => {
-                let until = Instant::now() + patience.resolve;
                 let resolver = &shared.outlet.resolver;
-                let found = resolver.resolve(name, until, &shared.stop);
+                let found = resolver.resolve(name, patience.resolve, &shared.stop);
                 found.map_err(|error| Refusal::unreachable(target, 502, &error.to_string()))?
             }
             Host::Localhost | Host::Address(_) => target.host.known_addresses().unwrap_or_default(),

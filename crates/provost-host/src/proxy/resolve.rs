@@ -31,11 +31,12 @@ const KEPT_FAILURE: Duration = Duration::from_secs(3);
 
 /// Finds the addresses of a name.
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// The addresses of `name`, in the order to try them; ends when `stop` says so.
+    /// The addresses of `name`, in the order to try them, if they are found within `patience`; ends
+    /// when `stop` says so.
     fn resolve(
         &self,
         name: &Name,
-        until: Instant,
+        patience: Duration,
         stop: &Stop,
     ) -> Result<Vec<IpAddr>, ResolveError>;
 }
@@ -67,7 +68,7 @@ impl Resolve for Getent {
     fn resolve(
         &self,
         name: &Name,
-        until: Instant,
+        patience: Duration,
         stop: &Stop,
     ) -> Result<Vec<IpAddr>, ResolveError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +78,8 @@ impl Resolve for Getent {
                 return answer.clone();
             }
         }
-        let answer = ask(name, until, stop);
+        // The time begins here: having waited for others is no reason to be late.
+        let answer = ask(name, Instant::now() + patience, stop);
         known.insert(name.as_str().to_owned(), (Instant::now(), answer.clone()));
         answer
     }

@@ -22,7 +22,7 @@ use super::{Outlet, Patience, Proxy, Resolve, ResolveError, Secret};
 struct Told(BTreeMap<String, Vec<IpAddr>>);
 
 impl Resolve for Told {
-    fn resolve(&self, name: &Name, _: Instant, _: &Stop) -> Result<Vec<IpAddr>, ResolveError> {
+    fn resolve(&self, name: &Name, _: Duration, _: &Stop) -> Result<Vec<IpAddr>, ResolveError> {
         self.0
             .get(name.as_str())
             .cloned()

@@ -106,7 +106,9 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     for line in traffic::lines(&ended.network) {
         tell(&format!("provost box: network: {line}"));
     }
-    Ok(answer(ended.how))
+    let mut answer = answer(ended.how);
+    answer.json["network"] = json!(ended.network);
+    Ok(answer)
 }
 
 /// The statuses that `timeout` and shells give to what did not end by itself.
