@@ -268,7 +268,7 @@ mod tests {
         type Touch = fn(&Path);
         let touches: [(&str, Touch); 9] = [
             ("written", |root| {
-                fs::write(root.join("four"), "4our").unwrap()
+                fs::write(root.join("four"), "4our").unwrap();
             }),
             ("written and dated back", |root| {
                 let file = fs::File::options()
@@ -284,14 +284,14 @@ mod tests {
                 fs::rename(root.join("new"), root.join("a/two")).unwrap();
             }),
             ("added", |root| {
-                fs::write(root.join("a/b/c/new"), "").unwrap()
+                fs::write(root.join("a/b/c/new"), "").unwrap();
             }),
             ("added and removed", |root| {
                 fs::write(root.join("a/b/new"), "").unwrap();
                 fs::remove_file(root.join("a/b/new")).unwrap();
             }),
             ("removed", |root| {
-                fs::remove_file(root.join("a/b/c/one")).unwrap()
+                fs::remove_file(root.join("a/b/c/one")).unwrap();
             }),
             ("mode", |root| {
                 fs::set_permissions(root.join("four"), fs::Permissions::from_mode(0o600)).unwrap();

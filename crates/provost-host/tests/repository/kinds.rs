@@ -117,7 +117,8 @@ fn read(root: &Path, path: &str) -> String {
 
 #[test]
 fn copies_and_overlays_of_all_kinds_are_exact() {
-    let kinds: [(&str, fn() -> Kind); 5] = [
+    type Make = fn() -> Kind;
+    let kinds: [(&str, Make); 5] = [
         ("shallow", shallow),
         ("sparse", sparse),
         ("sha256", sha256),
@@ -166,5 +167,9 @@ fn a_partial_clone_says_what_is_missing_and_leaves_nothing() {
     );
     let left = std::fs::read_dir(kind.at("lower")).unwrap();
     let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert!(names.into_iter().all(|name| name.ends_with(".lock")));
+    assert!(
+        names
+            .into_iter()
+            .all(|name| name.strip_suffix(".lock").is_some())
+    );
 }

@@ -302,9 +302,7 @@ fn whatever_is_done(
         );
         promise(&layers, &made, "v")
     });
-    if let Err(error) = outcome {
-        panic!("{error}");
-    }
+    outcome.unwrap();
     // Whatever was done, nobody wrote to the checkout.
     let again = Lowers::new(&cache)
         .hold(&layers.repo, &layers.tree)

@@ -12,15 +12,11 @@ const WORK: &str = "echo good > src/a.txt; rm src/b.txt; mkdir src/b.txt; echo x
     mkdir target; echo x > target/ignored; touch docs/readme.md
     git status --porcelain; git add -A; git commit -qm mine";
 
-fn scene(user: Option<()>) -> Scene {
-    let scene = match user {
-        None => Scene::new(),
-        Some(()) => {
-            let scene = Scene::of_nobody();
-            scene.copy_binary();
-            scene
-        }
-    };
+fn scene() -> Scene {
+    with_policy(Scene::new())
+}
+
+fn with_policy(scene: Scene) -> Scene {
     scene.commit(POLICY);
     scene
 }
@@ -68,20 +64,22 @@ fn check(scene: &Scene) {
 
 #[test]
 fn an_overlay_is_as_good_as_a_copy() {
-    check(&scene(None));
+    check(&scene());
 }
 
 #[test]
 fn an_overlay_is_as_good_as_a_copy_for_an_ordinary_user() {
     // Where this is no root, the test above was by an ordinary user.
     if is_root() && !lacks("setpriv") {
-        check(&scene(Some(())));
+        let scene = with_policy(Scene::of_nobody());
+        scene.copy_binary();
+        check(&scene);
     }
 }
 
 #[test]
 fn what_is_out_of_scope_on_an_overlay_is_refused() {
-    let scene = scene(None);
+    let scene = scene();
     let before = scene.surroundings();
     let script = "echo good > src/a.txt; rm docs/readme.md";
     let outcome = scene.run(script, &Ask::default());
@@ -99,7 +97,7 @@ fn what_is_out_of_scope_on_an_overlay_is_refused() {
 
 #[test]
 fn acceptance_that_changes_the_tree_is_noticed_on_an_overlay() {
-    let scene = scene(None);
+    let scene = scene();
     scene.commit(&[(
         "check.sh",
         "grep -q good src/a.txt && echo worse > docs/readme.md\n",
@@ -116,7 +114,7 @@ fn acceptance_that_changes_the_tree_is_noticed_on_an_overlay() {
 
 #[test]
 fn work_on_an_overlay_survives_its_driver() {
-    let scene = scene(None);
+    let scene = scene();
     let before = scene.surroundings();
     let script = "if test -e ~/second; then echo good > src/a.txt; exit; fi
         touch ~/second; echo half > src/half.txt; rm docs/readme.md
@@ -148,7 +146,7 @@ fn work_on_an_overlay_survives_its_driver() {
 
 #[test]
 fn a_poisoned_checkout_is_not_used() {
-    let scene = scene(None);
+    let scene = scene();
     let outcome = scene.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let mut poisoned = 0;
