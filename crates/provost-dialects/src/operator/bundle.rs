@@ -155,3 +155,100 @@ fn render_row(board: &Board, row: &Row) -> HandoffRow {
         last_heartbeat_at: row.pulse.last_heartbeat_at.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use provost_core::board::decide::Request;
+    use provost_core::code::Code;
+
+    use super::*;
+    use crate::operator::board::{read_assignment, read_stream};
+
+    const RUN: &str = "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d";
+
+    fn assignment(scope: &str) -> Vec<u8> {
+        json!({
+            "schema_version": "1.0.0", "run_id": RUN, "packet_type": "assignment",
+            "global_objective": "objective",
+            "task": {
+                "task_id": "T-1", "title": "One", "type": "serial", "dependencies": [],
+                "lock_scope": [scope], "forbidden_scope": [], "acceptance_criteria": ["c"],
+                "worklog_path": "T-1.jsonl", "timeout_seconds": 60,
+                "heartbeat_interval_seconds": 10,
+            },
+            "active_locks": [], "context_package": [{ "kind": "constraint", "value": "slowly" }],
+            "required_output_schema": "subagent_result_v1",
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    fn stream(base: u64, id: &str, task: &str) -> Vec<u8> {
+        let delta = json!({ "task_id": task, "status": "todo", "owner": "", "delta_id": id,
+            "reason": "Two, some day" });
+        json!({ "base_version": base, "deltas": [delta] })
+            .to_string()
+            .into_bytes()
+    }
+
+    fn decide(board: &Board, request: Request) -> Board {
+        board.decide(request, 0).unwrap().board
+    }
+
+    fn apply(board: &Board, bytes: &[u8]) -> Board {
+        let stream = read_stream(bytes).unwrap();
+        let request = Request::Apply {
+            base: stream.base_version,
+            deltas: stream.deltas,
+            blockers: stream.blockers,
+        };
+        decide(board, request)
+    }
+
+    #[test]
+    fn a_board_is_handed_on_with_tasks_that_nobody_assigned_yet() {
+        let (run_id, terms) = read_assignment(&assignment("src")).unwrap();
+        let terms = Box::new(terms);
+        let owner = "ada".to_owned();
+        let board = decide(&Board::new(&run_id), Request::Assign { owner, terms });
+        let board = apply(&board, &stream(1, "d1", "T-2"));
+        let made = handoff(&board, "head").unwrap();
+        assert_eq!(handoff(&board, "head").unwrap(), made);
+        let names: Vec<&str> = made.files.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["handoff.json", "assignments/T-1.json"]);
+        let payload: Value = serde_json::from_slice(&made.files[0].1).unwrap();
+        assert_eq!(payload["ledger"][1]["title"], "Two, some day");
+        assert_eq!(payload["constraints"], json!({ "T-1": ["slowly"] }));
+        let actions = json!(["await the result of T-1 by ada", "assign T-2"]);
+        assert_eq!(payload["x_next_actions"], actions);
+        // What is handed on names the board it was made from.
+        assert_ne!(handoff(&board, "other").unwrap().name, made.name);
+    }
+
+    #[test]
+    fn a_board_without_an_objective_is_not_handed_on() {
+        let board = apply(&Board::new(RUN), &stream(0, "d1", "T-2"));
+        let refused = handoff(&board, "head").unwrap_err();
+        assert_eq!(refused.code, Code::MissingRequiredInput);
+    }
+
+    #[test]
+    fn a_payload_for_a_board_is_read_strictly() {
+        let empty = json!({ "base_version": 0, "deltas": [] }).to_string();
+        let unknown = json!({ "base_version": 0, "deltas": [], "x": 1 }).to_string();
+        let cases = [
+            ("nothing", "", Code::SchemaInvalid),
+            ("no object", "[]", Code::SchemaInvalid),
+            ("no version", "{\"deltas\":[]}", Code::MissingRequiredInput),
+            ("no delta", &empty, Code::MissingRequiredInput),
+            ("unknown field", &unknown, Code::MissingRequiredInput),
+        ];
+        for (name, text, want) in cases {
+            let refused = read_stream(text.as_bytes()).unwrap_err();
+            assert_eq!(refused.code, want, "{name}: {refused:?}");
+            assert!(!refused.allow, "{name}");
+        }
+        let pattern = read_assignment(&assignment("src/**")).unwrap_err();
+        assert_eq!(pattern.code, Code::SchemaInvalid);
+    }
+}

@@ -202,6 +202,31 @@ fn a_worker_without_a_log_has_not_ended() {
 }
 
 #[test]
+fn a_task_that_stops_frees_its_locks_in_the_same_step() {
+    use Status::{Blocked, Canceled, Done, Failed};
+    let code = Some(Code::AcceptanceFailed);
+    let begun = after(vec![assign(1, 0, &[])]);
+    let result = |status| (status, report(1, status, code));
+    let step = |status| (status, apply(1, vec![delta("x", 1, status)]));
+    let cases = [
+        result(Done),
+        result(Blocked),
+        result(Failed),
+        step(Blocked),
+        step(Failed),
+        step(Canceled),
+    ];
+    for (status, request) in cases {
+        let stopped = begun.decide(request, 0).unwrap().board;
+        assert_eq!(stopped.row(&task(1)).unwrap().status, status);
+        assert_eq!(stopped.held_by(&task(1)), [], "{status}");
+        let blocker = stopped.card(&task(1)).unwrap().blocker.as_ref();
+        assert_eq!(blocker.is_some(), status == Blocked, "{status}");
+        assert!(stopped.decide(assign(2, 1, &[]), 0).is_ok(), "{status}");
+    }
+}
+
+#[test]
 fn the_watchdog_blocks_and_releases_in_one_step() {
     let board = after(vec![assign(1, 0, &[]), assign(2, 3, &[])]);
     let beat = Request::Heartbeat {
@@ -217,7 +242,11 @@ fn the_watchdog_blocks_and_releases_in_one_step() {
     assert_eq!((late.len(), late[0].silent_ms), (1, 60_001));
     let after = ticked.board;
     assert_eq!(after.version(), board.version() + 1);
-    assert_eq!(after.row(&task(1)).unwrap().status, Status::Blocked);
+    let row = after.row(&task(1)).unwrap();
+    assert_eq!(
+        (row.status, row.pulse.timed_out),
+        (Status::Blocked, Some(true))
+    );
     let blocker = after.card(&task(1)).unwrap().blocker.as_ref().unwrap();
     assert_eq!(blocker.code, Code::TaskTimeout);
     assert!(after.held_by(&task(1)).is_empty());
