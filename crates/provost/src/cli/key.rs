@@ -124,9 +124,9 @@ pub(super) fn parse(argument: &str) -> Result<NamedKey, Failure> {
         return NamedKey::parse(argument.trim_end()).map_err(|error| wrong(&error));
     }
     let file = Path::new(argument);
-    if !file.exists() {
+    if !argument.is_empty() && file.symlink_metadata().is_err() {
         let reason = format!("`{argument}` is neither a public key nor a file that holds one");
-        return Err(Failure::new(Code::UsageError, reason).hint(WRITTEN));
+        return Err(Failure::new(Code::InputUnreadable, reason).hint(WRITTEN));
     }
     let bytes = input::read(file, LARGEST)?;
     let text = String::from_utf8_lossy(&bytes);

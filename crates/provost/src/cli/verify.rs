@@ -18,7 +18,7 @@ use crate::show::plain;
 /// The most findings a person is shown; a program gets all of them.
 const MOST_SHOWN: usize = 50;
 
-/// Whether a bundle is intact, complete and authentic.
+/// Say whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
     /// The directory of a bundle, or a run: its id, a part of it, or `last`.
