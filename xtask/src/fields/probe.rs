@@ -392,7 +392,7 @@ pub(super) fn package(
     let chosen = |name: &str| fields.contains(&name);
     probe_some(
         &payload,
-        &chosen,
+        (&[], &chosen),
         &|value| match child_package::answer(operation, value) {
             Ok(answer) => Said::Holds(answer.to_string()),
             Err(refusal) => Said::Refused(BTreeSet::from([refusal.code.name().to_owned()])),
