@@ -147,7 +147,9 @@ fn others(here: &Value, pool: &[Value]) -> Vec<Value> {
         json!(true),
     ];
     let same = |value: &&Value| match here {
-        Value::String(_) | Value::Null => value.is_string(),
+        Value::String(_) => value.is_string(),
+        // A field that may be null could be anything else.
+        Value::Null => true,
         Value::Number(_) => value.is_number(),
         Value::Bool(_) => value.is_boolean(),
         Value::Array(_) | Value::Object(_) => false,
