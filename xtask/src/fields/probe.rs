@@ -40,6 +40,9 @@ enum Said {
     Refused(BTreeSet<String>),
 }
 
+/// Whether a field is looked at, by its name.
+type Chosen<'a> = &'a dyn Fn(&str) -> bool;
+
 /// The codes that speak of shape alone.
 const OF_SHAPE: [&str; 2] = ["INPUT_INVALID", "the schema"];
 
@@ -51,7 +54,7 @@ fn probe(document: &Value, judge: &dyn Fn(&Value) -> Said) -> Result<Rows, Strin
 /// The same for the fields that `chosen` chooses by name, with `words` that the format knows.
 fn probe_some(
     document: &Value,
-    (words, chosen): (&[Value], &dyn Fn(&str) -> bool),
+    (words, chosen): (&[Value], Chosen<'_>),
     judge: &dyn Fn(&Value) -> Said,
 ) -> Result<Rows, String> {
     let Said::Holds(before) = judge(document) else {
