@@ -2,5 +2,6 @@
 
 pub mod bench;
 pub mod corpus;
+pub mod fields;
 pub mod schemas;
 pub mod tidy;

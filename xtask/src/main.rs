@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use xtask::{bench, corpus, schemas, tidy};
+use xtask::{bench, corpus, fields, schemas, tidy};
 
-const USAGE: &str =
-    "usage: cargo xtask tidy | corpus KIND DIR | schemas [--check] | bench [--quick]\n";
+const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] \
+    | schemas [--check] | bench [--quick]\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +19,14 @@ fn main() -> ExitCode {
             Err(why) => complain(&format!("{why}\n")),
         },
         ["schemas", "--check"] => check_schemas(),
+        ["fields"] => match fields::write(Path::new(".")) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => complain(&format!("{why}\n")),
+        },
+        ["fields", "--check"] => match fields::stale(Path::new(".")) {
+            None => ExitCode::SUCCESS,
+            Some(why) => complain(&format!("{why}\n")),
+        },
         ["bench"] => run_bench(bench::Length::Full),
         ["bench", "--quick"] => run_bench(bench::Length::Quick),
         ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {

@@ -1,14 +1,14 @@
-//! Writes the schemas of our own formats into `schemas/`, or says which files are not up to date.
+//! Writes the schemas of all formats into `schemas/`, or says which files are not up to date.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use provost_core::schema::FORMATS;
+use provost_dialects::schema::formats;
 
 /// Writes every schema below `root`.
 pub fn write(root: &Path) -> io::Result<()> {
-    for format in FORMATS {
+    for format in formats() {
         fs::write(root.join(place(format.name)), format.text())?;
     }
     Ok(())
@@ -21,8 +21,7 @@ fn place(name: &str) -> String {
 
 /// The files below `root` that do not hold what the types say.
 pub fn stale(root: &Path) -> Vec<String> {
-    FORMATS
-        .iter()
+    formats()
         .filter(|format| {
             let kept = fs::read_to_string(root.join(place(format.name)));
             !kept.is_ok_and(|text| text == format.text())

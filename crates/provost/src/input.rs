@@ -68,7 +68,7 @@ pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
     let wrong = |error: &dyn std::error::Error| {
         Failure::of(Code::InputInvalid, error)
             .about(file)
-            .hint("`provost check contract` lists everything; `provost explain contract` shows how")
+            .hint("`provost explain contract` shows every field and an example")
     };
     let format = format(file);
     let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;

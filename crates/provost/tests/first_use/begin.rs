@@ -127,6 +127,8 @@ fn the_minimal_example_of_the_page_is_a_contract_that_runs() {
         let file = file.to_str().unwrap();
         let said = desk.provost(&["run", "-f", file, "--agent-cmd", "true"]);
         assert!(said.out.contains("refused[EMPTY_DIFF]"), "{said:?}");
+        let ending = file.rsplit('.').next().unwrap();
+        what_was_written_is_sealed(&desk, &format!("contract.source.{ending}"), example);
     }
     let toml = desk.at("home/contract.toml");
     fs::write(&toml, example).unwrap();
@@ -290,4 +292,22 @@ fn what_the_agent_will_not_see_is_said_at_the_start() {
     }
     let status = desk.git(&["status", "--porcelain"]);
     assert_eq!(status, " M src/greet\n?? provost.toml\n");
+}
+
+/// The bundle that has the file `name` is whole with it, and not with another.
+fn what_was_written_is_sealed(desk: &Desk, name: &str, text: &str) {
+    let runs = fs::read_dir(desk.at("repository/.provost/runs")).unwrap();
+    let mut runs = runs.map(|entry| entry.unwrap().path());
+    let run = runs.find(|run| run.join(name).exists()).unwrap();
+    assert_eq!(fs::read_to_string(run.join(name)).unwrap(), text);
+    let verify = ["verify", run.to_str().unwrap()];
+    let said = desk.provost(&verify);
+    assert_eq!(said.exit, 0, "{said:?}");
+    fs::write(run.join(name), "{}").unwrap();
+    let said = desk.provost(&verify);
+    assert_eq!(said.exit, 5, "{said:?}");
+    let problem = "is not what the contract was read from";
+    assert!(format!("{said:?}").contains(problem), "{said:?}");
+    fs::remove_file(run.join(name)).unwrap();
+    assert_eq!(desk.provost(&verify).exit, 5);
 }

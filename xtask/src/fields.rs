@@ -1,0 +1,114 @@
+//! Writes `docs/FIELDS.md`: what becomes of every field of the documents Provost is made after.
+//!
+//! Nothing in the tables is believed. What a field does is found out by changing it in a document
+//! that holds and asking the reader again; which fields there have to be is in [`source`].
+
+mod probe;
+mod sample;
+mod source;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use probe::Row;
+use source::{SECTIONS, Section, Subject};
+
+/// Where the page is kept.
+const PAGE: &str = "docs/FIELDS.md";
+
+const HEAD: &str = "\
+# What becomes of every field
+
+Made by `cargo xtask fields`; do not edit. Each row was found out by changing the field in a
+document that holds and asking the reader again.
+
+- *consumed*: a wrong value is refused, or another value changes the answer. The codes say by
+  which rules.
+- *carried*: it is kept and passed on, and nothing follows from its value. Where its shape is
+  checked, the code of that is given.
+- *refused*: a document that has it is refused.
+- *written*: Provost writes it; whoever reads it checks its shape.
+- *absent*: nothing reads or writes it yet.
+
+`[]` stands for the elements of a list, `.*` for the keys of a map.
+";
+
+/// Why the page cannot be made.
+#[derive(Debug)]
+pub struct FieldsError(String);
+
+impl std::fmt::Display for FieldsError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Writes the page below `root`.
+pub fn write(root: &Path) -> Result<(), FieldsError> {
+    let page = render(root)?;
+    fs::write(root.join(PAGE), page).map_err(|error| FieldsError(format!("{PAGE}: {error}")))
+}
+
+/// What is wrong with the page below `root`, if anything.
+pub fn stale(root: &Path) -> Option<String> {
+    match render(root) {
+        Err(why) => Some(why.to_string()),
+        Ok(page) => {
+            let kept = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+            (kept != page).then(|| format!("{PAGE}: is not up to date; run `cargo xtask fields`"))
+        }
+    }
+}
+
+fn render(root: &Path) -> Result<String, FieldsError> {
+    let mut page = HEAD.to_owned();
+    for section in SECTIONS {
+        let rows = rows(section, root)?;
+        page += &format!("\n## {}\n\n{}\n\n", section.title, section.about);
+        page += "| field | needed | use | by |\n|---|---|---|---|\n";
+        for (field, row) in rows {
+            let by = row.by.join(", ");
+            page += &format!("| `{field}` | {} | {} | {by} |\n", row.needed, row.usage);
+        }
+    }
+    Ok(page)
+}
+
+/// The rows of a section; every field of the source has to be among them.
+fn rows(section: &Section, root: &Path) -> Result<BTreeMap<String, Row>, FieldsError> {
+    let fields: Vec<&str> = section.fields.split_whitespace().collect();
+    let rows = match &section.subject {
+        Subject::Foreign(name) => probe::foreign(root, name),
+        Subject::Contract => probe::contract(root),
+        Subject::Report(name) => probe::report(name),
+        Subject::Package(operation, payload) => {
+            probe::package(root, (*operation, payload), &fields)
+        }
+        Subject::Answer(place) => probe::answer(root, place),
+        Subject::Verdict => Ok(probe::verdict()),
+        Subject::Absent => Ok(probe::absent(&fields)),
+    };
+    let rows = rows.map_err(|why| FieldsError(format!("{}: {why}", section.title)))?;
+    for field in fields {
+        if !rows.contains_key(field) {
+            let why = format!(
+                "{}: the source has `{field}`, and no row has",
+                section.title
+            );
+            return Err(FieldsError(why));
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_readers_do() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        assert_eq!(stale(&root), None);
+    }
+}
