@@ -121,20 +121,17 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside what is allow
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
-    let (document, source) = match &run.file {
-        Some(file) => {
-            let written = input::contract(file)?;
-            let missing = references(&place, &written.document);
-            if !missing.is_empty() {
-                return Ok(contract::judge(&missing).into());
-            }
-            (written.document, Some(written.source))
+    let (document, source) = if let Some(file) = &run.file {
+        let written = input::contract(file)?;
+        let missing = references(&place, &written.document);
+        if !missing.is_empty() {
+            return Ok(contract::judge(&missing).into());
         }
-        None => {
-            let document = flags::document(run);
-            flaws::check(run, &document, place.repo.checkout())?;
-            (document, None)
-        }
+        (written.document, Some(written.source))
+    } else {
+        let document = flags::document(run);
+        flaws::check(run, &document, place.repo.checkout())?;
+        (document, None)
     };
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
