@@ -17,6 +17,10 @@ use crate::capture::Source;
 use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
 
 /// The fewest files that are worth an overlay.
+///
+/// Measured on two busy cores and a slow disk, with files of 4 kB: 5 000 files take 7 s as a copy and
+/// 0.03 s as an overlay whose checkout is there, 50 000 files 12 s and 0.3 s. Below that a copy is a
+/// matter of a second or two, and directories can be renamed in it.
 const LEAST_FILES: usize = 5_000;
 
 /// What a workspace is made of.
