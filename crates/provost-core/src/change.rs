@@ -112,6 +112,25 @@ pub enum FindingKind {
     Collision,
 }
 
+impl FindingKind {
+    /// Whether bytes that somebody wrote are on disk and not in the tree.
+    ///
+    /// The history of a nested repository does not count: its files are captured.
+    pub fn leaves_work_out(self) -> bool {
+        match self {
+            Self::Unreadable | Self::TooLarge | Self::TooDeep | Self::TooMany | Self::Collision => {
+                true
+            }
+            Self::NestedRepository
+            | Self::SpecialFile
+            | Self::BadName
+            | Self::CaseTwin
+            | Self::HardLink
+            | Self::SetId => false,
+        }
+    }
+}
+
 /// Paths the ignore rules of the base commit leave out: build output, counted and not captured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ignored {

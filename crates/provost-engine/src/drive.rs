@@ -173,10 +173,7 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         Step::BaseAcceptance => accept(ports, state, Side::Base),
         Step::Acceptance => accept(ports, state, Side::Candidate),
         Step::Publish => ports.host.publish(state).map(Fact::Published),
-        Step::Clean => ports
-            .host
-            .clean(state)
-            .map(|salvage| Fact::Cleaned { salvage }),
+        Step::Clean => ports.host.clean(state).map(Fact::Cleaned),
     };
     Ok(outcome.unwrap_or_else(|error| Fact::Failed {
         step,

@@ -11,7 +11,7 @@ use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Placed, Published, Salvage, Side, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Placed, Published, Side, TestRun,
 };
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
@@ -92,7 +92,7 @@ pub trait Host {
     fn publish(&mut self, state: &State) -> Result<Published, PortError>;
 
     /// Saves what no ref keeps yet, then removes the workspace of the attempt.
-    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError>;
+    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError>;
 
     /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;

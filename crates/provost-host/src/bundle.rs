@@ -13,6 +13,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use provost_core::bundle::layout::{LARGEST_FILE, MOST_BYTES};
 use provost_core::bundle::verify::Files;
 use provost_core::path::RawPath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -24,12 +25,6 @@ pub const MOST_ENTRIES: usize = 20_000;
 
 /// The deepest directory we look into.
 pub const DEEPEST: usize = 32;
-
-/// The largest file we read, in bytes.
-pub const LARGEST: u64 = 64 * 1024 * 1024;
-
-/// The most bytes we read of all files together.
-pub const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// A directory that cannot be looked into at all.
 #[derive(Debug, thiserror::Error)]
@@ -157,14 +152,16 @@ impl Files for Directory {
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err("is no regular file".into());
         }
-        let most = LARGEST.min(self.room.get());
+        let most = LARGEST_FILE.min(self.room.get());
         let mut bytes = Vec::new();
         file.take(most + 1)
             .read_to_end(&mut bytes)
             .map_err(cannot)?;
         let size = bytes.len() as u64;
-        if size > LARGEST {
-            return Err(format!("is larger than the {LARGEST} bytes that are read"));
+        if size > LARGEST_FILE {
+            return Err(format!(
+                "is larger than the {LARGEST_FILE} bytes that are read"
+            ));
         }
         if size > most {
             return Err(format!(
@@ -231,7 +228,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path();
         let large = File::create(root.join("large")).unwrap();
-        large.set_len(LARGEST + 1).unwrap();
+        large.set_len(LARGEST_FILE + 1).unwrap();
         let deep = vec!["d"; DEEPEST + 1].join("/");
         fs::create_dir_all(root.join(&deep)).unwrap();
         fs::write(root.join(&deep).join("file"), b"").unwrap();

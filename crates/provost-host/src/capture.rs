@@ -68,6 +68,8 @@ pub struct Limits {
     pub new_bytes: u64,
     /// Paths that differ from the base, and findings; beyond that nothing is captured.
     pub changes: usize,
+    /// Bytes of what differs, before and after together; beyond that nothing is captured.
+    pub changed_bytes: u64,
 }
 
 impl Default for Limits {
@@ -80,6 +82,7 @@ impl Default for Limits {
             total_bytes: 8 << 30,
             new_bytes: 512 << 20,
             changes: usize::MAX,
+            changed_bytes: u64::MAX,
         }
     }
 }
@@ -89,6 +92,14 @@ impl Limits {
         let most = self.changes;
         if changes.saturating_add(findings) > most {
             return Err(CaptureError::TooManyChanges { most });
+        }
+        Ok(())
+    }
+
+    fn check_bytes(&self, before: u64, after: u64) -> Result<(), CaptureError> {
+        let most = self.changed_bytes;
+        if before.saturating_add(after) > most {
+            return Err(CaptureError::TooMuch { most });
         }
         Ok(())
     }
@@ -154,6 +165,12 @@ pub enum CaptureError {
         /// The limit.
         most: usize,
     },
+    /// More differs than [`Limits::changed_bytes`].
+    #[error("the change has more than {most} bytes, before and after together")]
+    TooMuch {
+        /// The limit.
+        most: u64,
+    },
     /// Git failed.
     #[error("git failed during capture")]
     Git(#[from] GitError),
@@ -196,7 +213,10 @@ pub fn capture(
     let differing = differing(base_files, &files);
     limits.check(differing.len(), findings.len())?;
     let (tree, trees) = build(repo, &files, &base)?;
-    let mut changes = compare(repo, differing, base_files, &contents)?;
+    let sizes = sizes(&walk.seen);
+    let after = differing.iter().filter_map(|path| sizes.get(*path)).sum();
+    let (mut changes, before) = compare(repo, differing, base_files, &contents)?;
+    limits.check_bytes(before, after)?;
     // A base with modes of old repositories has another id than its own files make.
     let tree = if changes.is_empty() {
         base_tree.clone()
@@ -204,7 +224,6 @@ pub fn capture(
         tree
     };
     let new_objects = store(repo, &base, contents, &trees, mode)?;
-    let sizes = sizes(&walk.seen);
     origin::exact(&mut changes, base_files, &files, &sizes);
     if mode == Mode::Record {
         origin::similar(
@@ -312,13 +331,13 @@ fn differing<'a>(
     files.keys().filter(differs).chain(gone).collect()
 }
 
-/// What differs at `paths`, with the facts that need the contents.
+/// What differs at `paths`, with the facts that need the contents, and how many bytes it had before.
 fn compare(
     repo: &Repository,
     paths: BTreeSet<&RawPath>,
     base: &BTreeMap<RawPath, Node>,
     contents: &BTreeMap<RawPath, Content>,
-) -> Result<Vec<Change>, CaptureError> {
+) -> Result<(Vec<Change>, u64), CaptureError> {
     let mut changes = Vec::new();
     for path in paths {
         let content = contents.get(path);
@@ -339,13 +358,11 @@ fn compare(
             .filter(is_blob)
             .map(|it| it.oid.clone())
     };
-    let wanted: BTreeSet<Oid> = changes
-        .iter()
-        .filter(|change| !change.binary)
-        .filter_map(before)
-        .collect();
+    let wanted: BTreeSet<Oid> = changes.iter().filter_map(before).collect();
     let mut binary = BTreeSet::new();
+    let mut total = 0_u64;
     repo.batch()?.each(&wanted, |oid, _, bytes| {
+        total = total.saturating_add(bytes.len() as u64);
         if bytes.contains(&0) {
             binary.insert(oid);
         }
@@ -354,7 +371,7 @@ fn compare(
     for change in &mut changes {
         change.binary |= before(change).is_some_and(|oid| binary.contains(&oid));
     }
-    Ok(changes)
+    Ok((changes, total))
 }
 
 /// Writes the objects that the base does not have, and counts them.

@@ -14,22 +14,25 @@ mod target;
 mod watched;
 mod workspaces;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Placed, Published, ResultFile, Salvage, Side, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Left, Placed, Published, ResultFile, Salvage, Side,
+    TestRun,
 };
 use provost_core::run::{Site, State};
 use provost_core::time;
 use provost_engine::ports::{Host, PortError, Watch};
 
 use crate::boxes::{self, Birth, Launcher, Stdin};
-use crate::capture::{self, Limits, Mode, Source};
+use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, Lower};
 pub use profile::{outlet, user_toolchain};
@@ -121,7 +124,9 @@ fn git(error: crate::git::GitError) -> PortError {
 /// The failure of a port that a failure of capture stands for.
 fn uncaptured(error: capture::CaptureError) -> PortError {
     let code = match error {
-        capture::CaptureError::TooManyChanges { .. } => Code::DiffRefused,
+        capture::CaptureError::TooManyChanges { .. } | capture::CaptureError::TooMuch { .. } => {
+            Code::DiffRefused
+        }
         _ => Code::HostFailed,
     };
     PortError::of(code, error)
@@ -215,6 +220,7 @@ impl Host for Machine {
             .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
         let limits = Limits {
             changes: MOST_CHANGES,
+            changed_bytes: MOST_CHANGED,
             ..Limits::default()
         };
         let captured = capture::capture(&self.repo, base, &source, &limits, Mode::Record)
@@ -261,24 +267,30 @@ impl Host for Machine {
         Ok(Published { commit, branch })
     }
 
-    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
+    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError> {
         let directory = self.places.attempt(state.attempt);
         Self::bury(&directory)?;
-        let salvage = match state.site {
-            Site::Workspace | Site::Abandoned if state.captured.is_none() => {
-                self.salvage(state, workspace::left_in(&directory))?
+        let cleaned = match state.site {
+            Site::Workspace | Site::Abandoned if !is_captured_whole(state) => {
+                self.salvage(state, &directory)?
             }
-            // Only a workspace that was finished can hold work, and a captured one is kept already.
-            _ => None,
+            // Only a workspace that was finished can hold work, and this one is kept already.
+            _ => Cleaned::default(),
         };
         self.lower = None;
-        // A lost attempt is followed by another one, which continues in the same home.
-        let gone = match state.site {
-            Site::Abandoned => &directory,
-            Site::Empty | Site::Begun | Site::Workspace => &self.places.run,
-        };
-        self.remove(gone)?;
-        Ok(salvage)
+        let stay: BTreeSet<PathBuf> = state
+            .left
+            .iter()
+            .chain(&cleaned.left)
+            .map(|left| PathBuf::from(&left.path))
+            .collect();
+        match state.site {
+            // A lost attempt is followed by another one, which continues in the same home.
+            Site::Abandoned if stay.contains(&directory) => {}
+            Site::Abandoned => self.remove(&directory)?,
+            Site::Empty | Site::Begun | Site::Workspace => self.clear(&stay)?,
+        }
+        Ok(cleaned)
     }
 
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError> {
@@ -292,25 +304,68 @@ impl Host for Machine {
 
 impl Machine {
     /// Keeps what is on disk and nowhere else.
-    fn salvage(&self, state: &State, source: Option<Source>) -> Result<Option<Salvage>, PortError> {
+    fn salvage(&self, state: &State, directory: &Path) -> Result<Cleaned, PortError> {
         let run = &state.names.run_id;
         let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
-        // An interrupted removal leaves half a tree; what was saved before it is the whole.
-        if let Some(commit) = self.repo.ref_value(&kept_by).map_err(git)? {
-            return Ok(Some(Salvage { kept_by, commit }));
-        }
-        let Some(source) = source else {
-            return Ok(None);
+        let known = self.repo.ref_value(&kept_by).map_err(git)?;
+        let Some(source) = workspace::left_in(directory) else {
+            let salvage = known.map(|commit| Salvage { kept_by, commit });
+            return Ok(Cleaned {
+                salvage,
+                left: None,
+            });
         };
         let base = &state.opened.base_tree;
         let saved = workspace::salvage(&self.repo, base, &source).map_err(uncaptured)?;
-        if saved.tree == *base {
-            return Ok(None);
-        }
-        let commit = self.commit_on_base(state, &saved.tree, &format!("Salvage of {run}\n"))?;
-        self.keep(&kept_by, &commit)?;
-        Ok(Some(Salvage { kept_by, commit }))
+        let commit = match known {
+            // An interrupted removal leaves half a tree; what was saved before it is the whole.
+            Some(commit) => Some(commit),
+            None if saved.tree == *base || is_captured(state, &saved.tree) => None,
+            None => {
+                let message = format!("Salvage of {run}\n");
+                let commit = self.commit_on_base(state, &saved.tree, &message)?;
+                self.keep(&kept_by, &commit)?;
+                Some(commit)
+            }
+        };
+        let mut findings = saved.findings;
+        findings.retain(|finding| finding.kind.leaves_work_out());
+        let left = (!findings.is_empty()).then(|| Left {
+            path: directory.display().to_string(),
+            findings,
+        });
+        let salvage = commit.map(|commit| Salvage { kept_by, commit });
+        Ok(Cleaned { salvage, left })
     }
+
+    /// Removes everything of the run but the directories that `stay`.
+    fn clear(&self, stay: &BTreeSet<PathBuf>) -> Result<(), PortError> {
+        if stay.is_empty() {
+            return self.remove(&self.places.run);
+        }
+        let entries = fs::read_dir(&self.places.run).map_err(host("look into the cache"))?;
+        for entry in entries {
+            let path = entry.map_err(host("look into the cache"))?.path();
+            if !stay.contains(&path) {
+                self.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the capture holds every byte that the agent left.
+fn is_captured_whole(state: &State) -> bool {
+    let whole = |captured: &Capture| {
+        let mut findings = captured.findings.iter();
+        !findings.any(|finding| finding.kind.leaves_work_out())
+    };
+    state.captured.as_ref().is_some_and(whole)
+}
+
+/// Whether `tree` is what was captured.
+fn is_captured(state: &State, tree: &Oid) -> bool {
+    state.captured.as_ref().is_some_and(|it| it.tree == *tree)
 }
 
 /// Reads what an agent left as its result, without trusting what stands there.

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use provost_core::bundle::layout::LARGEST_FILE;
 use provost_core::code::Code;
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
@@ -21,9 +22,6 @@ use crate::file;
 
 /// The end of the name that a file has until it is whole.
 pub(crate) const UNFINISHED: &str = ".provost-unfinished";
-
-/// The largest file of a bundle that is read into memory.
-const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// The directory of one run.
 #[derive(Debug, Clone)]
@@ -125,13 +123,13 @@ impl ports::Bundle for DirBundle {
         let read = || -> Result<Vec<u8>, StoreError> {
             let (file, _) = file::open(&path, OFlags::RDONLY)?;
             let mut bytes = Vec::new();
-            file.take(LARGEST + 1)
+            file.take(LARGEST_FILE + 1)
                 .read_to_end(&mut bytes)
                 .map_err(StoreError::io("read", &path))?;
-            if bytes.len() as u64 > LARGEST {
+            if bytes.len() as u64 > LARGEST_FILE {
                 return Err(StoreError::TooLarge {
                     path: path.clone(),
-                    limit: LARGEST,
+                    limit: LARGEST_FILE,
                 });
             }
             Ok(bytes)

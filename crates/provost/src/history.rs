@@ -21,12 +21,24 @@ use crate::session::store;
 /// What is known of a run beside its own ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// Whether a living process drives it.
-    pub(crate) driven: bool,
+    /// Whether it is still under way.
+    pub(crate) stage: Stage,
     /// Where it landed.
     pub(crate) landed: Option<Landed>,
     /// What only somebody who looks closer wants to know.
     pub(crate) closer: Option<Closer>,
+}
+
+/// Whether a run is still under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A living process drives it.
+    Running,
+    /// Nobody drives it, and it has no seal.
+    Interrupted,
+    /// It is over.
+    #[default]
+    Sealed,
 }
 
 /// Where a run landed, and whether it is still there.
@@ -65,7 +77,7 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
     let tree = state.captured.as_ref().map(|captured| &captured.tree);
     let lines = tree.map(|tree| place.repo.line_counts(&state.opened.base_tree, tree));
     Beside {
-        driven: is_driven(place, run_id),
+        stage: stage(place, run_id),
         landed: landed(place, &[run_id.as_str()]).remove(run_id),
         closer: Some(Closer {
             now: clock::now_millis(),
@@ -120,12 +132,22 @@ pub(crate) fn after(place: &Place, run_id: &str) -> Option<Vec<Record>> {
     Some(after.records)
 }
 
-/// The command that goes on with a run that has not ended.
-pub(crate) fn go_on(run_id: &str, driven: bool) -> String {
-    if driven {
-        format!("provost log {run_id} --follow")
+/// How far the run `run_id` is.
+pub(crate) fn stage(place: &Place, run_id: &str) -> Stage {
+    if is_sealed(place, run_id) {
+        Stage::Sealed
+    } else if is_driven(place, run_id) {
+        Stage::Running
     } else {
-        format!("provost resume {run_id}")
+        Stage::Interrupted
+    }
+}
+
+/// The command that goes on with a run that has not ended.
+pub(crate) fn go_on(run_id: &str, stage: Stage) -> String {
+    match stage {
+        Stage::Running => format!("provost log {run_id} --follow"),
+        Stage::Interrupted | Stage::Sealed => format!("provost resume {run_id}"),
     }
 }
 
@@ -149,7 +171,7 @@ pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
 /// Runs that nobody drives and that have no seal: their driver died.
 pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
     let mut runs = place.runs()?;
-    runs.retain(|run_id| !is_sealed(place, run_id) && !is_driven(place, run_id));
+    runs.retain(|run_id| stage(place, run_id) == Stage::Interrupted);
     runs.retain(|run_id| !never_began(place, run_id));
     Ok(runs)
 }

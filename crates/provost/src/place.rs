@@ -5,15 +5,20 @@ use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::wording::counted;
+use provost_engine::ports::Registry as _;
 use provost_host::git::{GitError, Repository};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;
 use provost_store::registry::Registry;
 
 use crate::answer::Failure;
+
+/// The registry, in the runtime root.
+const REGISTRY: &str = "registry.db";
 
 /// The places of one repository.
 #[derive(Debug)]
@@ -145,8 +150,18 @@ impl Place {
     }
 
     /// The registry of who holds what.
+    /// Where the chains of the run `run_id` end, as the registry knows; nothing where there is none.
+    pub(crate) fn pins(&self, run_id: &str) -> Result<Pins, Failure> {
+        if !self.root.join(REGISTRY).exists() {
+            return Ok(Pins::default());
+        }
+        self.registry()?
+            .pinned(run_id)
+            .map_err(crate::session::port)
+    }
+
     pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
-        let registry = Registry::open(&self.root.join("registry.db"))
+        let registry = Registry::open(&self.root.join(REGISTRY))
             .map_err(|error| Failure::of(error.code(), &error))?;
         Ok(LiveRegistry {
             registry,

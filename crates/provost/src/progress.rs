@@ -9,7 +9,7 @@ use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{Observer, Progress, Wish};
 
-use crate::show::plain;
+use crate::show::{plain, width_of};
 
 /// Looks on for a person at a terminal or in a log.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ impl Onlooker {
         if self.quiet || !self.terminal {
             return;
         }
-        let width = 100;
+        // A line that wraps could not be taken away again.
+        let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
         let text: String = plain(text).replace('\n', " ").chars().take(width).collect();
         let mut out = io::stderr().lock();
         let _ = write!(out, "\r\x1b[K{text}");

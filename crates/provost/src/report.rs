@@ -15,7 +15,7 @@ use provost_host::git::Lines;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
-use crate::history::{Beside, Closer, Landed, go_on};
+use crate::history::{Beside, Closer, Landed, Stage, go_on};
 use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
 use crate::{times, traffic};
@@ -35,11 +35,12 @@ pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
 }
 
 /// One word for where a run stands.
-pub(crate) fn status(state: &State) -> &'static str {
-    match &state.finished {
-        None => "RUNNING",
-        Some(verdict) if verdict.allow => "SUCCESS",
-        Some(_) => "FAILURE",
+pub(crate) fn status(state: &State, at: Stage) -> &'static str {
+    match (at, &state.finished) {
+        (Stage::Running, _) => "RUNNING",
+        (Stage::Interrupted, _) | (Stage::Sealed, None) => "INTERRUPTED",
+        (Stage::Sealed, Some(verdict)) if verdict.allow => "SUCCESS",
+        (Stage::Sealed, Some(_)) => "FAILURE",
     }
 }
 
@@ -61,7 +62,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
     json!({
         "run_id": state.names.run_id,
         "verdict": state.finished,
-        "status": status(state),
+        "status": status(state, beside.stage),
         "objective": state.opened.contract.inputs.spec,
         "base": state.opened.base_commit,
         "tree": state.captured.as_ref().map(|captured| &captured.tree),
@@ -81,6 +82,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "output": output,
         "attempts": state.attempt,
         "salvaged": state.salvaged,
+        "left": state.left,
         "bundle": bundle,
     })
 }
@@ -126,7 +128,8 @@ pub(crate) fn short(branch: &str) -> &str {
 
 fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> String {
     let run = &state.names.run_id;
-    let mut text = match &state.finished {
+    let finished = state.finished.as_ref();
+    let mut text = match finished.filter(|_| beside.stage == Stage::Sealed) {
         None => format!("run {run} has not ended\n"),
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
         Some(verdict) => {
@@ -159,6 +162,13 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     }
     for note in state.gates.values().flat_map(notes) {
         text += &format!("  note     {}\n", plain(note));
+    }
+    for left in &state.left {
+        let count = counted(left.findings.len(), "thing");
+        text += &format!(
+            "  left     {}, with {count} that no commit can hold\n",
+            left.path
+        );
     }
     for salvage in &state.salvaged {
         text += &format!("  salvaged {}\n", salvage.kept_by);
@@ -266,6 +276,10 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
 /// Where the result is, and what comes next.
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
+    let unsealed = || format!("next: {}\n", go_on(run, beside.stage));
+    if beside.stage != Stage::Sealed {
+        return unsealed();
+    }
     match (&state.finished, &state.published, &beside.landed) {
         (_, _, Some(Landed { landing, held })) => {
             let (branch, commit) = (short(&landing.target), landing.commit.short());
@@ -292,6 +306,6 @@ fn ending(state: &State, beside: &Beside) -> String {
             };
             format!("hint: provost explain {}\n{next}", verdict.code)
         }
-        (None, _, None) => format!("next: {}\n", go_on(run, beside.driven)),
+        (None, _, None) => unsealed(),
     }
 }

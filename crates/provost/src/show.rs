@@ -4,6 +4,7 @@
 //! out of everything that is shown to a person.
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
@@ -154,7 +155,7 @@ pub(crate) fn plain(text: &str) -> String {
 /// The first line of `text`, cut so that it ends where the terminal does if it begins at `column`.
 pub(crate) fn headline(text: &str, column: usize) -> String {
     let first = plain(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
-    match terminal_width() {
+    match width_of(io::stdout()) {
         Some(width) => cut(&first, width.saturating_sub(column).max(NARROWEST)),
         None => first,
     }
@@ -171,10 +172,9 @@ fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// How wide the terminal on stdout is; a file or a pipe has no width.
-fn terminal_width() -> Option<usize> {
-    let out = io::stdout();
-    let size = rustix::termios::tcgetwinsize(&out).ok()?;
+/// How wide the terminal behind `out` is; a file or a pipe has no width.
+pub(crate) fn width_of(out: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

@@ -17,6 +17,15 @@ pub const DRIVER_LOCK: &str = "driver.lock";
 /// Everything here is looked into by verification, because no digest covers it.
 pub const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, DRIVER_LOCK];
 
+/// The most bytes a change has, before and after it together.
+///
+/// Its patch is a file of the bundle, and everybody who verifies the bundle reads it.
+pub const MOST_CHANGED: u64 = 128 << 20;
+/// The largest file of a bundle: a patch has up to twice the bytes of its change, and names.
+pub const LARGEST_FILE: u64 = 3 * MOST_CHANGED;
+/// What all files of a bundle have together: the patch lies there three times, beside its objects.
+pub const MOST_BYTES: u64 = 5 * LARGEST_FILE;
+
 /// The directory of files that are written after the seal, each named by a record of [`AFTER`].
 pub const LATER: &str = "after/";
 

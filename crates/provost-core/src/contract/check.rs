@@ -122,6 +122,10 @@ fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findin
     let document = &repaired.document;
     meaning::judge(document, rules, findings);
     let readable = |path: &str| !repaired.rests_on_unread(path);
+    if readable("/x_provost") {
+        // Before the limits of the role: whoever asks for the network wants to know how.
+        meaning::hosts(document, findings);
+    }
     if readable("/assigned_agent/role") {
         meaning::output_schema(document, findings);
         meaning::privilege(document, findings);
@@ -139,9 +143,6 @@ fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findin
         {
             findings.add(code, path, problem);
         }
-    }
-    if readable("/x_provost") {
-        meaning::hosts(document, findings);
     }
 }
 

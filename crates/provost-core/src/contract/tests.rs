@@ -204,7 +204,7 @@ fn each_broken_rule_is_named_with_its_place() {
         (
             "/tool_permissions/network",
             json!("on-request"),
-            "/tool_permissions/network asks for approvals",
+            "/tool_permissions/network is more than WORKER may have",
         ),
         (
             "/tool_permissions/shell",

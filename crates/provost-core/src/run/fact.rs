@@ -80,13 +80,9 @@ pub enum Fact {
     /// A branch holds exactly the candidate.
     #[serde(rename = "CANDIDATE_PUBLISHED")]
     Published(Published),
-    /// The workspace is gone, and what was in it is saved.
+    /// What was in the workspace is saved, and the workspace is gone.
     #[serde(rename = "WORKTREE_REMOVED")]
-    Cleaned {
-        /// Where work is saved that no other ref holds.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        salvage: Option<Salvage>,
-    },
+    Cleaned(Cleaned),
     /// The gates are through; all that remains is the seal.
     #[serde(rename = "RUN_FINISHED")]
     Finished {
@@ -354,6 +350,26 @@ pub struct Published {
     pub commit: Oid,
     /// The branch.
     pub branch: String,
+}
+
+/// What became of a workspace that is not needed any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaned {
+    /// Where work is saved that no other ref holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub salvage: Option<Salvage>,
+    /// What stays on disk, because no commit can hold all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
+}
+
+/// A directory that stays until a person has looked at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// Where.
+    pub path: String,
+    /// What in it is saved nowhere else.
+    pub findings: Vec<Finding>,
 }
 
 /// Work that is kept although the run does not land it.

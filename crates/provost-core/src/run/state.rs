@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, Fact, Judgement, Names, NoFact, Opened, Published, Salvage, Side,
-    TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Left, Names, NoFact, Opened, Published,
+    Salvage, Side, TestRun,
 };
 use super::{Gate, Step};
 use crate::lease::Owner;
@@ -51,6 +51,8 @@ pub struct State {
     pub published: Option<Published>,
     /// Work that is kept although it does not land.
     pub salvaged: Vec<Salvage>,
+    /// Directories that stay, with work that no commit can hold.
+    pub left: Vec<Left>,
     /// The refusal that ends the run.
     pub refusal: Option<Verdict>,
     /// The answer, once the gates are through.
@@ -147,6 +149,7 @@ impl State {
             tests: BTreeMap::new(),
             published: None,
             salvaged: Vec::new(),
+            left: Vec::new(),
             refusal: None,
             finished: None,
         }
@@ -200,8 +203,8 @@ impl State {
                 self.published = Some(published);
                 self.end(Step::Publish)
             }
-            Fact::Cleaned { salvage } => {
-                self.clean(salvage);
+            Fact::Cleaned(cleaned) => {
+                self.clean(cleaned);
                 self.end(Step::Clean)
             }
             Fact::Finished { verdict } => {
@@ -271,7 +274,7 @@ impl State {
                 self.refusal.get_or_insert(verdict);
             }
             // The directory stays, and the ledger says so; the answer stays as well.
-            (Step::Clean, _) => self.clean(None),
+            (Step::Clean, _) => self.clean(Cleaned::default()),
             _ => {
                 self.refusal.get_or_insert(verdict);
             }
@@ -290,8 +293,9 @@ impl State {
         self.end(step)
     }
 
-    fn clean(&mut self, salvage: Option<Salvage>) {
-        self.salvaged.extend(salvage);
+    fn clean(&mut self, cleaned: Cleaned) {
+        self.salvaged.extend(cleaned.salvage);
+        self.left.extend(cleaned.left);
         self.site = if self.site == Site::Abandoned {
             // Another attempt may follow, in the same home.
             self.attempt += 1;

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, ResultFile,
-    Side, Stream, TestRun, WorkspaceChoice,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
+    ResultFile, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -390,7 +390,7 @@ fn a_fact_comes_back_from_its_event() {
     let facts = [
         opened(),
         Fact::Lost {},
-        Fact::Cleaned { salvage: None },
+        Fact::Cleaned(Cleaned::default()),
         captured(&["app/a"]).remove(1),
         tests("tree", &[("one", Ending::Exited(0))], &["app/a"]).remove(1),
     ];

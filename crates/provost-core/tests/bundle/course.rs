@@ -10,8 +10,8 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
-    Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice, WorkspaceKind,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
+    Placed, Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tree;
@@ -137,7 +137,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             commit: draft.predicate.base_commit.clone(),
             branch: "refs/heads/provost/x".to_owned(),
         }),
-        Step::Clean => Fact::Cleaned { salvage: None },
+        Step::Clean => Fact::Cleaned(Cleaned::default()),
     }
 }
 

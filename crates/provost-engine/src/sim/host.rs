@@ -7,8 +7,8 @@ use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, CommandRun, Ending, Placed, Published, ResultFile, Salvage, Side,
-    Stream, TestRun, WorkspaceKind,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Placed, Published, ResultFile,
+    Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{State, Step};
 
@@ -249,7 +249,7 @@ impl Host for SimHost {
         })
     }
 
-    fn clean(&mut self, state: &State) -> Result<Option<Salvage>, PortError> {
+    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError> {
         self.refuse(Step::Clean)?;
         let Self {
             power,
@@ -260,7 +260,7 @@ impl Host for SimHost {
         power.call(|| {
             let work = workspaces.remove(&state.attempt).flatten();
             let unsaved = work.filter(|_| state.captured.is_none());
-            unsaved.map(|work| {
+            let salvage = unsaved.map(|work| {
                 let run = &state.names.run_id;
                 let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
                 refs.insert(kept_by.clone());
@@ -268,7 +268,11 @@ impl Host for SimHost {
                     kept_by,
                     commit: oid(work),
                 }
-            })
+            });
+            Cleaned {
+                salvage,
+                left: None,
+            }
         })
     }
 

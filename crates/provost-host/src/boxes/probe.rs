@@ -326,7 +326,7 @@ fn device_nodes(task: &Task) -> Outcome {
 
 /// A place where nothing is: what a probe left that was killed is removed.
 fn scratch(directory: &Path) -> PathBuf {
-    let path = directory.join(format!(".provost-probe-{}", std::process::id()));
+    let path = directory.join(".provost-probe");
     let _ = fs::remove_file(&path);
     path
 }

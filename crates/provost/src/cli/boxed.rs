@@ -1,7 +1,7 @@
 //! `provost box -- CMD`: any command behind the same walls as an agent.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
@@ -235,11 +235,9 @@ fn pass(path: &Path, from: u64, out: &mut dyn io::Write) -> u64 {
     let mut copy = || -> io::Result<u64> {
         let mut file = fs::File::open(path)?;
         file.seek(io::SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(1 << 20).read_to_end(&mut bytes)?;
-        out.write_all(&bytes)?;
+        let copied = io::copy(&mut file, out)?;
         out.flush()?;
-        Ok(bytes.len() as u64)
+        Ok(copied)
     };
     copy().unwrap_or(0)
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use clap::Args;
 use provost_core::gate::command;
 use provost_core::record::{Event, Record};
-use provost_core::run::fact::{Ending, Fact, Judgement, Side, TestRun};
+use provost_core::run::fact::{Cleaned, Ending, Fact, Judgement, Side, TestRun};
 use provost_core::run::judge::render_ending;
 use provost_core::wording::counted;
 
 use super::runs::Which;
 use crate::answer::{Answer, Outcome};
-use crate::history;
+use crate::history::{self, Stage};
 use crate::place::Place;
 use crate::report::short;
 use crate::show::{Reader, plain, tell};
@@ -55,7 +55,7 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
         if log.follow && !sealed && !driven {
             tell(&format!(
                 "nobody drives {run_id} any more\nnext: {}",
-                history::go_on(&run_id, driven)
+                history::go_on(&run_id, Stage::Interrupted)
             ));
         }
         if sealed || !driven || !log.follow {
@@ -125,9 +125,10 @@ fn about(fact: &Fact) -> String {
         }
         Fact::TestsRan(run) => tested(run),
         Fact::Published(published) => short(&published.branch).to_owned(),
-        Fact::Cleaned { salvage } => match salvage {
-            Some(salvage) => format!("work is kept by {}", salvage.kept_by),
-            None => "everything in it is kept".to_owned(),
+        Fact::Cleaned(Cleaned { salvage, left }) => match (salvage, left) {
+            (_, Some(left)) => format!("{} stays: no commit can hold all of it", left.path),
+            (Some(salvage), None) => format!("work is kept by {}", salvage.kept_by),
+            (None, None) => "everything in it is kept".to_owned(),
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
     }

@@ -14,6 +14,7 @@ use provost_core::contract::{
 };
 use provost_core::gate::command;
 use provost_core::net::credential::Credential;
+use provost_core::object::Oid;
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_engine::ports::PortError;
@@ -121,6 +122,8 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside what is allow
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
+    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let run_id = ids::run_id(clock::now_millis()).map_err(unlucky)?;
     let (document, source) = if let Some(file) = &run.file {
         let written = input::contract(file)?;
         let missing = references(&place, &written.document);
@@ -129,13 +132,12 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         }
         (written.document, Some(written.source))
     } else {
-        let document = flags::document(run);
+        let document = flags::document(run, &run_id);
         flaws::check(run, &document, place.repo.checkout())?;
         (document, None)
     };
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
-        run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,
+        run_id,
         task_id: document.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
@@ -173,10 +175,15 @@ fn references(place: &Place, document: &Document) -> Vec<Problem> {
 /// How the run begins: its contract, with everything it refers to pinned.
 fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failure> {
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
-    let base = run.base.as_ref().unwrap_or(&document.rollback.baseline_ref);
+    let base = &document.rollback.baseline_ref;
     let base_commit = place.repo.resolve(base).map_err(|error| {
         Failure::of(Code::NotFound, &error).hint("commit something first, or name a revision")
     })?;
+    // The sealed contract is held against the commit; the id of a tag would look like another base.
+    if Oid::try_from(base.as_str()).is_ok_and(|id| id != base_commit) {
+        let reason = format!("the base `{base}` is no commit; it leads to {base_commit}");
+        return Err(Failure::new(Code::UsageError, reason).hint("name the commit"));
+    }
     let base_tree = place.repo.commit_tree(&base_commit).map_err(git)?;
     let config = Config::at(&place.repo, &base_tree)?;
     let extra = document.x_provost.as_ref();

@@ -7,7 +7,7 @@ use provost_host::clock;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::Landed;
+use crate::history::{Landed, Stage};
 use crate::place::Place;
 use crate::show::{headline, plain};
 use crate::{history, input, report, times};
@@ -53,7 +53,7 @@ fn row(place: &Place, run_id: &str, landed: Option<&Landed>) -> Value {
             "objective": failure.reason }),
         Ok(state) => json!({
             "run_id": run_id,
-            "status": standing(place, &state),
+            "status": report::status(&state, history::stage(place, run_id)),
             "code": state.finished.as_ref().map(|verdict| verdict.code),
             "objective": state.opened.contract.inputs.spec,
             "began": state.began,
@@ -87,19 +87,6 @@ fn line(row: &Value, now: i64) -> String {
     let start = format!("{short:12}  {age:>4}  {word:18}  ");
     let objective = headline(text("objective"), start.chars().count());
     format!("{start}{objective}\n")
-}
-
-/// Where a run stands, with those told apart that nobody drives any more.
-fn standing(place: &Place, state: &provost_core::run::State) -> &'static str {
-    let run_id = &state.names.run_id;
-    if history::is_sealed(place, run_id) {
-        return report::status(state);
-    }
-    if history::is_driven(place, run_id) {
-        "RUNNING"
-    } else {
-        "INTERRUPTED"
-    }
 }
 
 /// Shows one run.
@@ -141,7 +128,7 @@ pub(super) fn status() -> Outcome {
     let place = Place::find()?;
     let mut open = place.runs()?;
     open.retain(|run_id| {
-        !history::is_sealed(&place, run_id) && !history::never_began(&place, run_id)
+        history::stage(&place, run_id) != Stage::Sealed && !history::never_began(&place, run_id)
     });
     open.reverse();
     let open = rows(&place, &open);

@@ -6,13 +6,11 @@ use clap::Args;
 use provost_core::bundle::key::{NamedKey, PublicKey};
 use provost_core::bundle::verify::{self, Answer as Found, Pins, Question, Report, Signer, State};
 use provost_core::code::Code;
-use provost_engine::ports::Registry as _;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::session::port;
 use crate::show::plain;
 
 /// The most findings a person is shown; a program gets all of them.
@@ -74,7 +72,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     })?;
     let run_id = place.find_run(&argument.to_string_lossy())?;
     let directory = place.run(&run_id);
-    let pins = place.registry()?.pinned(&run_id).map_err(port)?;
+    let pins = place.pins(&run_id)?;
     Ok(Place { directory, pins })
 }
 
@@ -88,7 +86,7 @@ fn pins_beside(directory: &Path) -> Result<Option<Pins>, Failure> {
     let Some(run_id) = run_id.filter(|id| real(&place.run(id)) == real(directory)) else {
         return Ok(None);
     };
-    place.registry()?.pinned(&run_id).map_err(port).map(Some)
+    place.pins(&run_id).map(Some)
 }
 
 fn trusted() -> Result<Vec<NamedKey>, Failure> {

@@ -7,6 +7,8 @@ mod honest;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod landing;
 #[cfg(test)]
 mod network;

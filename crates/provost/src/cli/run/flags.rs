@@ -12,8 +12,8 @@ use provost_host::clock;
 
 use super::Run;
 
-/// The contract that the flags stand for.
-pub(super) fn document(run: &Run) -> Document {
+/// The contract that the flags stand for, of the run `run_id`.
+pub(super) fn document(run: &Run, run_id: &str) -> Document {
     let agent = |role, id: &str| Agent {
         role,
         agent_id: id.to_owned(),
@@ -58,12 +58,12 @@ pub(super) fn document(run: &Run) -> Document {
         },
         rollback: Rollback {
             strategy: RollbackStrategy::WorktreeDrop,
-            baseline_ref: "HEAD".to_owned(),
+            baseline_ref: run.base.clone().unwrap_or_else(|| "HEAD".to_owned()),
             target_ref: None,
         },
         evidence_links: Vec::new(),
         log_refs: LogRefs {
-            run_id: format!("run-{now}"),
+            run_id: run_id.to_owned(),
             paths: LogPaths::default(),
         },
         policy_pack: None,

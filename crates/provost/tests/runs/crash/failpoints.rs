@@ -125,7 +125,7 @@ fn what_a_killed_probe_left_stops_nobody() {
         let attempts = scene.workspaces();
         assert_eq!(attempts.len(), 1);
         for place in ["home", "1/tree", "1/out"] {
-            std::fs::write(attempts[0].join(place).join(".provost-probe-2"), "").unwrap();
+            std::fs::write(attempts[0].join(place).join(".provost-probe"), "").unwrap();
         }
         assert_eq!(settle(&scene, &before, "probe").as_deref(), Some("OK"));
         let shown = scene.ask(&["show", "--json"]);
