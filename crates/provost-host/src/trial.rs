@@ -111,10 +111,14 @@ pub fn run(
             source,
         })?;
     let result = tried(workspace, files, &tree, commands, seconds);
-    if let Some(parent) = scratch.parent() {
-        workspace::remove(parent, scratch)?;
-    }
-    result
+    let removed = match scratch.parent() {
+        Some(parent) => workspace::remove(parent, scratch),
+        None => Ok(()),
+    };
+    // What went wrong first is what somebody wants to know.
+    let tried = result?;
+    removed?;
+    Ok(tried)
 }
 
 fn tried(

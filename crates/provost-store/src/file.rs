@@ -110,7 +110,7 @@ pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
         reason = "file system numbers have 32 bits"
     )]
     let number = facts.f_type as u32;
-    if is_network(number) {
+    if remote_file_system(number).is_some() {
         return Err(StoreError::Network {
             path: path.to_owned(),
         });
@@ -118,9 +118,23 @@ pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether the kernel's number of a file system is that of NFS, SMB or CIFS.
-fn is_network(number: u32) -> bool {
-    matches!(number, 0x6969 | 0x517b | 0xff53_4d42 | 0xfe53_4d42)
+/// File systems of other machines, by their number in `statfs`.
+const REMOTE: [(u32, &str); 9] = [
+    (0x6969, "nfs"),
+    (0x517b, "smb"),
+    (0xff53_4d42, "cifs"),
+    (0xfe53_4d42, "smb2"),
+    (0x0102_1997, "9p"),
+    (0x00c3_6400, "ceph"),
+    (0x5346_414f, "afs"),
+    (0x7375_7245, "coda"),
+    (0x564c, "ncp"),
+];
+
+/// The name of the file system with this number, if other machines write it as well.
+pub fn remote_file_system(number: u32) -> Option<&'static str> {
+    let found = REMOTE.iter().find(|(remote, _)| *remote == number);
+    found.map(|(_, name)| *name)
 }
 
 #[cfg(test)]
@@ -169,8 +183,9 @@ mod tests {
 
     #[test]
     fn network_file_systems_are_known_by_number() {
-        assert!(is_network(0x6969), "NFS");
-        assert!(!is_network(0xef53), "ext4");
-        assert!(!is_network(0x0102_1994), "tmpfs");
+        assert_eq!(remote_file_system(0x6969), Some("nfs"));
+        assert_eq!(remote_file_system(0x0102_1997), Some("9p"));
+        assert_eq!(remote_file_system(0xef53), None, "ext4");
+        assert_eq!(remote_file_system(0x0102_1994), None, "tmpfs");
     }
 }

@@ -16,3 +16,4 @@ pub mod lock;
 pub mod registry;
 
 pub use error::StoreError;
+pub use file::remote_file_system;

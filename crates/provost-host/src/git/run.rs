@@ -103,10 +103,10 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest that can do all we ask for.
+    /// The oldest that can do all we ask for: to merge two commits on a base of our choice.
     pub const LEAST: Self = Self {
         major: 2,
-        minor: 38,
+        minor: 40,
     };
 }
 

@@ -31,7 +31,7 @@ use sweep::{Mode, Sweep, Swept};
 #[derive(Args)]
 #[command(after_help = "\
 What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, workspaces they left, and cached test results if no run goes on.
+branch or that left nothing, workspaces they left, and cached test results and checkouts if no run goes on.
 What stays: runs that have not ended, work that has not landed (unless --older-than says so),
 branches that somebody went on with or has checked out, and the bundles (unless --bundles).
 `git gc` then frees the objects. A sweep that was interrupted is finished by the next one.
@@ -100,6 +100,7 @@ pub(super) fn run(gc: &Gc) -> Outcome {
         .all(|known| known.candidate.standing != Standing::Open)
     {
         sweep.cached_tests()?;
+        sweep.checkouts()?;
     }
     Ok(answer(&sweep.total, mode, &rows, &stay, strangers))
 }
@@ -124,7 +125,8 @@ fn known(place: &Place) -> Result<Vec<Known>, Failure> {
     let (salvaged, captured) = (with(true), with(false));
     let known = |run_id: &String| {
         let state = history::state(place, run_id).ok();
-        let has_work = captured.contains(run_id.as_str());
+        let left = state.as_ref().is_some_and(|state| !state.left.is_empty());
+        let has_work = left || captured.contains(run_id.as_str());
         Known {
             run_id: run_id.clone(),
             candidate: Candidate {

@@ -16,6 +16,9 @@ use crate::workspace::{WorkspaceError, remove, system};
 /// How the name of a checkout that is out of use begins.
 const ASIDE: &str = "gone.";
 
+/// When a checkout was used last, its tree, and its bytes.
+type Checkout = (SystemTime, Oid, u64);
+
 /// What a collection removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,27 +33,7 @@ impl Lowers {
     /// Removes what nobody holds, the least recently used first, until the rest fits into `room`
     /// bytes; also what was set aside or never finished.
     pub fn collect(&self, room: u64) -> Result<Collected, WorkspaceError> {
-        let mut found: Vec<(SystemTime, Oid, u64)> = Vec::new();
-        let mut others = Vec::new();
-        let entries = match fs::read_dir(&self.root) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Collected::default());
-            }
-            entries => entries.map_err(system("list", &self.root))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(system("list", &self.root))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            match Oid::try_from(name.as_str()) {
-                Ok(tree) => {
-                    let used = fs::metadata(entry.path().join("lock")).and_then(|it| it.modified());
-                    let manifest = Manifest::read(&entry.path().join("manifest"));
-                    let bytes = manifest.map_or(0, |manifest| manifest.bytes);
-                    found.push((used.unwrap_or(SystemTime::UNIX_EPOCH), tree, bytes));
-                }
-                Err(_) => others.push(name),
-            }
-        }
+        let (mut found, others) = self.list()?;
         found.sort();
         let mut held = found.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
         let mut collected = Collected::default();
@@ -70,6 +53,45 @@ impl Lowers {
         }
         self.sweep(&others)?;
         Ok(collected)
+    }
+
+    /// What a collection that leaves no room would remove.
+    pub fn idle(&self) -> Result<Collected, WorkspaceError> {
+        let (found, _) = self.list()?;
+        let mut idle = Collected::default();
+        for (_, tree, bytes) in found {
+            if unused(&self.place(&tree)).is_some() {
+                idle.checkouts += 1;
+                idle.bytes = idle.bytes.saturating_add(bytes);
+            }
+        }
+        Ok(idle)
+    }
+
+    /// The checkouts with the time of their last use and their bytes, and the names of other things.
+    fn list(&self) -> Result<(Vec<Checkout>, Vec<String>), WorkspaceError> {
+        let mut found = Vec::new();
+        let mut others = Vec::new();
+        let entries = match fs::read_dir(&self.root) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((found, others));
+            }
+            entries => entries.map_err(system("list", &self.root))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(system("list", &self.root))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match Oid::try_from(name.as_str()) {
+                Ok(tree) => {
+                    let used = fs::metadata(entry.path().join("lock")).and_then(|it| it.modified());
+                    let manifest = Manifest::read(&entry.path().join("manifest"));
+                    let bytes = manifest.map_or(0, |manifest| manifest.bytes);
+                    found.push((used.unwrap_or(SystemTime::UNIX_EPOCH), tree, bytes));
+                }
+                Err(_) => others.push(name),
+            }
+        }
+        Ok((found, others))
     }
 
     /// Removes what was never finished, and what was set aside and is not used any more.

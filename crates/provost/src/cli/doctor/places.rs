@@ -6,29 +6,11 @@ use std::path::{Path, PathBuf};
 
 use provost_host::git::{Git, Version};
 use provost_host::keys::Keys;
+use provost_store::remote_file_system;
 use rustix::fs::{Access, FsWord};
 
 use super::Row;
 use crate::place::{self, Place};
-
-/// The oldest git that can merge two commits on a base of our choice.
-const LEAST_GIT: Version = Version {
-    major: 2,
-    minor: 40,
-};
-
-/// File systems of other machines, by their number in `statfs`.
-const REMOTE: [(FsWord, &str); 9] = [
-    (0x6969, "nfs"),
-    (0x517b, "smb"),
-    (0xff53_4d42, "cifs"),
-    (0xfe53_4d42, "smb2"),
-    (0x0102_1997, "9p"),
-    (0x00c3_6400, "ceph"),
-    (0x5346_414f, "afs"),
-    (0x7375_7245, "coda"),
-    (0x564c, "ncp"),
-];
 
 /// A file system that a program answers for; what its locks are worth is not known.
 const FUSE: FsWord = 0x6573_5546;
@@ -43,7 +25,7 @@ pub(super) fn programs() -> Vec<Row> {
             Ok(version) => {
                 let at = git.program().display();
                 let found = format!("{}.{} at {at}", version.major, version.minor);
-                if version < LEAST_GIT {
+                if version < Version::LEAST {
                     Row::missing("git", found).remedy("2.40 or newer is needed")
                 } else {
                     Row::ok("git", found)
@@ -153,7 +135,8 @@ fn file_system(name: &str, path: &Path, words: &str) -> Row {
         }
     };
     let elsewhere = "set PROVOST_ROOT or XDG_CACHE_HOME to a directory on a local disk";
-    if let Some((_, kind)) = REMOTE.iter().find(|(remote, _)| *remote == number) {
+    let remote = u32::try_from(number & 0xffff_ffff).ok();
+    if let Some(kind) = remote.and_then(remote_file_system) {
         let found = format!("{words}: on a network file system ({kind})");
         return Row::missing(name, found).remedy(elsewhere);
     }

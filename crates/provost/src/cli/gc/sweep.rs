@@ -9,7 +9,7 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::retention::Fate;
 use provost_host::git::{Checkout, GitError};
-use provost_host::workspace;
+use provost_host::workspace::{self, Lowers};
 
 use super::{Known, Refs, refs};
 use crate::answer::Failure;
@@ -232,6 +232,19 @@ impl<'a> Sweep<'a> {
         let mut swept = Swept::default();
         self.set_aside(&cache, &tests, &mut swept)?;
         self.total.add(&swept);
+        Ok(())
+    }
+
+    /// The checkouts that overlays stand on and that nobody uses now.
+    pub(super) fn checkouts(&mut self) -> Result<(), Failure> {
+        let lowers = Lowers::new(self.place.cache()?);
+        let collected = match self.mode {
+            Mode::Do => lowers.collect(0),
+            Mode::Say => lowers.idle(),
+        };
+        let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
+        self.total.directories += usize::try_from(collected.checkouts).unwrap_or(usize::MAX);
+        self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
         Ok(())
     }
 }
