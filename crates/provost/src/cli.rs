@@ -247,12 +247,27 @@ fn refuse(error: &clap::Error) -> Exit {
     } else {
         Reader::Person
     };
-    show::show(&Err(wrong(&text)), reader)
+    let words: Vec<String> = std::env::args().collect();
+    show::show(&Err(wrong(&text, &named(&words))), reader)
+}
+
+/// The command that the words of a command line begin with, which may still be used wrongly.
+fn named(words: &[String]) -> String {
+    let mut command = Cli::command();
+    let mut name = "provost".to_owned();
+    for word in words.iter().skip(1) {
+        let Some(below) = command.find_subcommand(word) else {
+            break;
+        };
+        name = format!("{name} {word}");
+        command = below.clone();
+    }
+    name
 }
 
 /// The failure behind clap's message: what is wrong, then tips, the usage and a pointer to help,
-/// with empty lines between them.
-fn wrong(text: &str) -> Failure {
+/// with empty lines between them. `named` is the command that was meant.
+fn wrong(text: &str, named: &str) -> Failure {
     let mut reason = Vec::new();
     let mut tips = Vec::new();
     let mut usage = "";
@@ -272,7 +287,8 @@ fn wrong(text: &str) -> Failure {
     let is_name = |word: &&str| !word.is_empty() && !word.starts_with(['<', '[', '-']);
     let command: Vec<&str> = usage.split(' ').take_while(is_name).collect();
     let command = match command.as_slice() {
-        [] => "provost".to_owned(),
+        // Of a wrong value clap gives no usage.
+        [] => named.to_owned(),
         words => words.join(" "),
     };
     let help = format!("{command} --help");
@@ -290,8 +306,9 @@ mod tests {
     /// What a person reads about a command line that cannot be parsed.
     fn refusal(line: &str) -> String {
         let words = std::iter::once("provost").chain(line.split(' '));
-        let error = command().try_get_matches_from(words).unwrap_err();
-        let failure = wrong(&error.render().to_string());
+        let error = command().try_get_matches_from(words.clone()).unwrap_err();
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        let failure = wrong(&error.render().to_string(), &named(&words));
         format!(
             "{}\nhint: {}",
             failure.reason,
@@ -324,7 +341,7 @@ mod tests {
         ");
         insta::assert_snapshot!(refusal("box --timeout soon -- true"), @r"
         invalid value 'soon' for '--timeout <TIME>': write 90, 90s, 20m, 2h or 7d
-        hint: provost --help
+        hint: provost box --help
         ");
     }
 

@@ -23,6 +23,9 @@ use super::transition::TransitionError;
 use super::watchdog::{self, WatchError, Watched};
 use super::worklog::{self, LastEntry, WorklogError};
 
+/// The most locks that are held at a time.
+pub const MOST_LOCKS: usize = 10_000;
+
 const NANOS_PER_MILLI: i128 = 1_000_000;
 const SECOND: i128 = 1000 * NANOS_PER_MILLI;
 
@@ -132,6 +135,14 @@ pub enum Refusal {
         /// Who was named.
         claimed: String,
     },
+    /// Somebody is at work on it.
+    #[error("`{owner}` is at work on {task} already")]
+    Taken {
+        /// Which task.
+        task: TaskId,
+        /// Who has it.
+        owner: String,
+    },
     /// A task wants to lock what it must not touch.
     #[error("`{wanted}` overlaps `{forbidden}`, which is forbidden to {task}")]
     Forbidden {
@@ -150,6 +161,15 @@ pub enum Refusal {
         /// What it would lose.
         place: Resource,
     },
+    /// More is locked than anybody could keep apart in time.
+    #[error("there would be {count} locks, and a board keeps {MOST_LOCKS}")]
+    TooManyLocks {
+        /// How many.
+        count: usize,
+    },
+    /// Where a place of the machine lies in the repository is not known here.
+    #[error("`{0}` is a place of the machine; name it from the top of the repository")]
+    Absolute(Resource),
     /// The step is not allowed.
     #[error(transparent)]
     Step(#[from] TransitionError),
@@ -181,9 +201,10 @@ impl Refusal {
                 Code::LedgerInconsistent
             }
             Self::UnknownDependency(_) => Code::DependencyNotMet,
-            Self::NotInProgress { .. } => Code::InvalidTransition,
+            Self::NotInProgress { .. } | Self::Taken { .. } => Code::InvalidTransition,
             Self::NotOwner { .. } => Code::NonCompliant,
-            Self::Forbidden { .. } => Code::LockConflict,
+            Self::Forbidden { .. } | Self::TooManyLocks { .. } => Code::LockConflict,
+            Self::Absolute(_) => Code::SchemaInvalid,
             Self::Step(error) => error.code(),
             Self::Lock(error) => error.code(),
             Self::Delta(error) => error.code(),
@@ -199,7 +220,7 @@ impl Board {
     pub fn decide(&self, request: Request, now: i64) -> Result<Decision, Refusal> {
         let mut doubts = Vec::new();
         let fact = match request {
-            Request::Assign { owner, terms } => self.decide_assign(owner, terms, now),
+            Request::Assign { owner, terms } => self.decide_assign(owner, terms, now)?,
             Request::Heartbeat { task_id, owner } => self.decide_beat(task_id, owner, now)?,
             Request::Result(report) => self.decide_result(*report)?,
             Request::Tick => self.decide_tick(now, &mut doubts),
@@ -212,6 +233,9 @@ impl Board {
                 let mine = self.held_by(&task_id);
                 let held = resources.iter().all(|one| mine.contains(one));
                 let is_repeated = held && !resources.is_empty();
+                if !is_repeated {
+                    self.lockable(&resources)?;
+                }
                 (!is_repeated).then_some(Fact::Locked { task_id, resources })
             }
             Request::Release { task_id, resources } => self.decide_release(task_id, resources)?,
@@ -238,17 +262,44 @@ impl Board {
         reconcile::issues(self.rows(), self.locks(), &[], Cycles::Find)
     }
 
-    fn decide_assign(&self, owner: String, terms: Box<Terms>, now: i64) -> Option<Fact> {
-        let same = self.row(&terms.task_id).is_ok_and(|row| {
-            row.status == Status::InProgress
-                && row.owner == owner
-                && self.terms(&terms.task_id) == Some(&*terms)
-        });
-        (!same).then(|| {
-            let at = time::render(now);
-            let terms = *terms;
-            Fact::Assigned(Box::new(Assigned { owner, terms, at }))
-        })
+    fn decide_assign(
+        &self,
+        owner: String,
+        terms: Box<Terms>,
+        now: i64,
+    ) -> Result<Option<Fact>, Refusal> {
+        let row = self.row(&terms.task_id).ok();
+        if let Some(row) = row.filter(|row| row.status == Status::InProgress) {
+            if row.owner == owner && self.terms(&terms.task_id) == Some(&*terms) {
+                return Ok(None);
+            }
+            return Err(Refusal::Taken {
+                task: terms.task_id,
+                owner: row.owner.clone(),
+            });
+        }
+        self.lockable(&terms.lock_scope)?;
+        let at = time::render(now);
+        let terms = *terms;
+        Ok(Some(Fact::Assigned(Box::new(Assigned {
+            owner,
+            terms,
+            at,
+        }))))
+    }
+
+    /// Whether places can be locked at all, whoever holds what.
+    fn lockable(&self, wanted: &[Resource]) -> Result<(), Refusal> {
+        let held = self.locks().iter().filter(|lock| lock.active).count();
+        let count = held.saturating_add(wanted.len());
+        if count > MOST_LOCKS {
+            return Err(Refusal::TooManyLocks { count });
+        }
+        // Two spellings of one place could both be granted.
+        match wanted.iter().find(|place| place.is_absolute()) {
+            Some(place) => Err(Refusal::Absolute(place.clone())),
+            None => Ok(()),
+        }
     }
 
     fn decide_beat(

@@ -85,6 +85,11 @@ impl Resource {
             && (self.path.is_empty() || other.path.strip_prefix(&*self.path).is_some_and(below))
     }
 
+    /// Whether it begins at the root of the machine.
+    pub fn is_absolute(&self) -> bool {
+        self.is_absolute
+    }
+
     /// Whether one of both contains the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// The most lines a book has; what comes later is counted together.
+/// The most lines a book has; what comes later is counted together, by place if that was granted.
 pub const MOST_LINES: usize = 256;
 /// The target of what is counted together.
 const OTHERS: &str = "others";
@@ -49,7 +49,10 @@ impl Book {
         };
         let mut traffic = traffic;
         if self.0.len() >= MOST_LINES && !self.0.contains_key(&key(&traffic)) {
-            OTHERS.clone_into(&mut traffic.target);
+            // Places that were granted are few, and what reached one always has its name.
+            if !traffic.allow {
+                OTHERS.clone_into(&mut traffic.target);
+            }
             OTHERS.clone_into(&mut traffic.method);
             traffic.reason = None;
         }
@@ -126,8 +129,15 @@ mod tests {
         for number in 0..5000 {
             book.add(one(&format!("h{number}:1"), Code::NetworkRefused));
         }
+        for number in 0..5000 {
+            let mut granted = one("granted:1", Code::Ok);
+            granted.method = format!("M{number}");
+            book.add(granted);
+        }
         let lines = book.into_lines();
-        assert_eq!(lines.len(), MOST_LINES + 1);
+        assert_eq!(lines.len(), MOST_LINES + 2);
+        let granted = lines.iter().find(|line| line.target == "granted:1");
+        assert_eq!(granted.unwrap().count, 5000, "it is named all the same");
         let others = lines.iter().find(|line| line.target == OTHERS).unwrap();
         assert_eq!(others.count, 5000 - MOST_LINES as u64);
     }

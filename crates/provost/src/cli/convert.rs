@@ -23,7 +23,8 @@ The document goes to stdout. What the target has no field for, and what it holds
 not say, is listed on stderr. A field that the target needs and nobody gives is refused.
 
 Examples:
-  provost convert --from assignment --to contract T-12.json --set rollback.baseline_ref=main \\
+  provost convert --from assignment --to contract T-12.json --set task_id=task-0012 \\
+      --set rollback.baseline_ref=main \\
       --set owner_agent.role=PM --set owner_agent.agent_id=agent-pm \\
       --set acceptance_tests.cmd='pytest -q'
   provost convert --from contract --to card contract.json --set goal_ids=G15 \\
@@ -92,10 +93,10 @@ pub(super) fn run(convert: &Convert, reader: Reader) -> Outcome {
     }
     let made = match convert::convert((from, to), &source, &settings, &policy) {
         Ok(made) => made,
-        Err(verdict) => return Ok(verdict.into()),
+        Err(verdict) => return Ok(refused(verdict, reader)),
     };
     if convert.strict && !made.lost.is_empty() {
-        return Ok(lossy(&made).into());
+        return Ok(refused(lossy(&made), reader));
     }
     answer(&made, to, convert.out.as_deref(), reader)
 }
@@ -118,6 +119,16 @@ fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> 
         None => answer.text = text,
     }
     Ok(answer)
+}
+
+/// A refusal; for a person it goes to stderr, because stdout is for the document.
+fn refused(verdict: Verdict, reader: Reader) -> Answer {
+    let mut answer = Answer::from(verdict);
+    if reader == Reader::Person {
+        show::tell(answer.text.trim_end());
+        answer.text.clear();
+    }
+    answer
 }
 
 fn tell(what: &str, notes: &[Note]) {

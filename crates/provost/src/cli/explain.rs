@@ -6,24 +6,32 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 
-/// Every field of a contract, with examples.
-const CONTRACT: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/contract.md"
-));
+/// A page of the documentation, inside the program.
+macro_rules! page {
+    ($name:literal) => {
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/",
+            $name,
+            ".md"
+        ))
+    };
+}
 
-/// What a box can reach, and how it is granted more.
-const NETWORK: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/network.md"
-));
+/// Pages that are about more than one code.
+const PAGES: [(&str, &str); 4] = [
+    ("contract", page!("contract")),
+    ("network", page!("network")),
+    ("board", page!("board")),
+    ("packages", page!("PACKAGES")),
+];
 
-/// Say what a code means and what to do, how a contract is written, or how the network is granted.
+/// Say what a code means and what to do, or print a page about a larger matter.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// The code, `contract` for every field of a contract file, or `network`; without one, all
-    /// codes.
-    #[arg(value_name = "CODE|contract|network")]
+    /// A code, or a page: every field of a contract file, how the network is granted, how a board
+    /// is kept, what packages are; without one, all codes.
+    #[arg(value_name = "CODE|contract|network|board|packages")]
     code: Option<String>,
 }
 
@@ -31,11 +39,11 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     let Some(name) = &explain.code else {
         return Ok(list());
     };
-    if name == "contract" {
-        return Ok(Answer::data(json!({ "page": CONTRACT }), CONTRACT));
-    }
-    if name == "network" {
-        return Ok(Answer::data(json!({ "page": NETWORK }), NETWORK));
+    let page = PAGES
+        .iter()
+        .find(|(page, _)| name.eq_ignore_ascii_case(page));
+    if let Some((_, page)) = page {
+        return Ok(Answer::data(json!({ "page": page }), *page));
     }
     let code = Code::parse(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no code `{name}`"))

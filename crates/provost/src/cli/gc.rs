@@ -173,15 +173,21 @@ fn answer(
         Mode::Say => "would remove",
     };
     let refs = counted(total.refs.len(), "ref");
-    let directories = match total.directories {
+    let directories = match total.directories.len() {
         1 => "1 directory".to_owned(),
         count => format!("{count} directories"),
     };
-    let mut text = format!("{verb} {refs} and {directories}, {} bytes\n", total.bytes);
-    if mode == Mode::Say {
-        for name in &total.refs {
-            text += &format!("  {name}\n");
-        }
+    let mut text = format!("{verb} {refs}, {directories}");
+    if total.checkouts > 0 {
+        let count = usize::try_from(total.checkouts).unwrap_or(usize::MAX);
+        text += &format!(", {}", counted(count, "cached checkout"));
+    }
+    text += &format!("; {} bytes\n", total.bytes);
+    for name in &total.refs {
+        text += &format!("  {name}\n");
+    }
+    for directory in &total.directories {
+        text += &format!("  {}\n", directory.display());
     }
     for left in &total.left {
         text += &format!("left alone: {left}\n");
@@ -194,7 +200,7 @@ fn answer(
         text += &format!("{refs} left alone: the bundle of the run is not here\n");
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
-        "directories": total.directories, "left": total.left, "runs": rows,
+        "directories": total.directories, "checkouts": total.checkouts, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }

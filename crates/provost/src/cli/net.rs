@@ -1,6 +1,9 @@
 //! The flags that let a box reach the network.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
+use provost_core::code::Code;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::net::endpoint::Endpoint;
 use provost_host::boxes::Profile;
@@ -46,6 +49,13 @@ impl Net {
 
     /// What the proxy needs, with the secrets themselves.
     pub(super) fn outlet(&self) -> Result<Outlet, Failure> {
+        let mut places = BTreeSet::new();
+        for Credential { endpoint, .. } in &self.credential {
+            if !places.insert(endpoint.to_string()) {
+                let reason = format!("two credentials for `{endpoint}`");
+                return Err(Failure::new(Code::UsageError, reason).hint("a place takes one"));
+            }
+        }
         machine::outlet(&self.credential).map_err(session::port)
     }
 

@@ -128,7 +128,9 @@ fn words(operation: Operation, answer: &Value) -> String {
 fn why(reason: &str) -> &str {
     match reason {
         "no_child_left" => "it starts children, and the child may start none",
-        "read_only" => "it does more than read, and the request asks for reading only",
+        "read_only" => {
+            "the request asks for reading only, and it does more or is not pinned by a digest"
+        }
         "no_tools" => "the request asks for no tools",
         "not_listed" => "the request does not list it",
         other => other,

@@ -289,6 +289,16 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
         return Err(Failure::new(Code::TreeChanged, reason).into());
     }
     let docs: Vec<_> = seal.docs.iter().map(|path| folder.document(path)).collect();
+    for document in &docs {
+        // A seal is for good, so a slip of the pen must not come under it.
+        let why = match &document.source {
+            Source::Bytes(_) => continue,
+            Source::Missing => "is not there".to_owned(),
+            Source::Unreadable(why) => why.clone(),
+        };
+        let reason = format!("--docs `{}` {why}; nothing was sealed", document.path);
+        return Err(Failure::new(Code::InputUnreadable, reason).into());
+    }
     let text = compose::validator_report(&folder.packet()?, &docs, &clock::now());
     folder.write(VALIDATOR_REPORT, &text)?;
     sealed(&folder, Stage::Sealed, &key)?;

@@ -126,7 +126,7 @@ fn nobody_loses_what_they_still_use() {
     assert!(said.out.contains("(it is checked out)"), "{said:?}");
     desk.git(&["worktree", "remove", &work]);
     let said = desk.provost(&["gc"]);
-    assert!(said.out.starts_with("removed 1 ref "), "{said:?}");
+    assert!(said.out.starts_with("removed 1 ref, "), "{said:?}");
 
     // A landing that was taken back is work again.
     assert_eq!(
@@ -169,7 +169,7 @@ fn runs_that_have_not_ended_or_cannot_be_read_stay_and_a_broken_sweep_is_finishe
     let said = desk.provost(&["gc", "--bundles", "--dry-run"]);
     assert!(
         said.out
-            .starts_with("would remove 0 refs and 1 directory, 5 bytes\n"),
+            .starts_with("would remove 0 refs, 1 directory; 5 bytes\n"),
         "{said:?}"
     );
     assert!(aside.exists());

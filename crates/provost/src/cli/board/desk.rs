@@ -110,13 +110,13 @@ impl Desk {
             return Ok(desk.is_begun().then_some(desk));
         }
         let mut runs = begun(&place)?;
-        match (runs.pop(), runs.len()) {
-            (None, _) => Ok(None),
-            (Some(run_id), 0) => Ok(Some(Self::at(place, run_id))),
-            (Some(_), others) => {
-                let reason = format!("there are {} boards", others + 1);
+        match runs.len() {
+            0 | 1 => Ok(runs.pop().map(|run_id| Self::at(place, run_id))),
+            count => {
+                let runs = runs.join(", ");
+                let reason = format!("there are {count} boards, of the runs {runs}");
                 let failure = Failure::new(Code::UsageError, reason);
-                Err(failure.hint("name the run with --run RUN_ID").into())
+                Err(failure.hint("name one with --run RUN_ID").into())
             }
         }
     }

@@ -35,7 +35,7 @@ pub(in crate::cli) struct CheckDiff {
     #[arg(long, value_name = "DIR")]
     worktree: PathBuf,
 
-    /// A snapshot of the git directory from before the work began (`provost snapshot`).
+    /// A snapshot of the git directory from before the work began (`provost snapshot --control`).
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
 
@@ -122,7 +122,7 @@ fn read_snapshot(file: &std::path::Path) -> Result<Snapshot, Failure> {
     let bytes = input::read(file, json::LARGEST)?;
     Snapshot::parse(&bytes).map_err(|error| {
         Failure::of(Code::InputInvalid, &error)
-            .hint("make it with `provost snapshot`, before the work begins")
+            .hint("make it with `provost snapshot --control DIR`, before the work begins")
     })
 }
 

@@ -30,8 +30,10 @@ pub(super) enum Mode {
 pub(super) struct Swept {
     /// Refs.
     pub(super) refs: Vec<String>,
-    /// How many directories.
-    pub(super) directories: usize,
+    /// Directories.
+    pub(super) directories: Vec<PathBuf>,
+    /// How many cached checkouts.
+    pub(super) checkouts: u64,
     /// What they held.
     pub(super) bytes: u64,
     /// What stayed although it should have gone, with the reason.
@@ -243,7 +245,7 @@ impl<'a> Sweep<'a> {
             Mode::Say => lowers.idle(),
         };
         let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-        self.total.directories += usize::try_from(collected.checkouts).unwrap_or(usize::MAX);
+        self.total.checkouts += collected.checkouts;
         self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
         Ok(())
     }
@@ -251,13 +253,14 @@ impl<'a> Sweep<'a> {
 
 impl Swept {
     fn count(&mut self, directory: &Path) {
-        self.directories += 1;
+        self.directories.push(directory.to_owned());
         self.bytes += workspace::size(directory);
     }
 
     fn add(&mut self, more: &Self) {
         self.refs.extend(more.refs.iter().cloned());
-        self.directories += more.directories;
+        self.directories.extend(more.directories.iter().cloned());
+        self.checkouts += more.checkouts;
         self.bytes += more.bytes;
         self.left.extend(more.left.iter().cloned());
     }

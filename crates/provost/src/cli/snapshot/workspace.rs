@@ -85,7 +85,7 @@ fn read(file: &Path) -> Result<Snapshot, Failure> {
     let bytes = input::read(file, LARGEST)?;
     Snapshot::parse(&file.display().to_string(), &bytes).map_err(|verdict| {
         Failure::new(Code::InputInvalid, verdict.reason)
-            .hint("make it with `provost snapshot`, before the work begins")
+            .hint("make it with `provost snapshot [DIR] --out FILE`, before the work begins")
     })
 }
 
