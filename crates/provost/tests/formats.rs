@@ -18,6 +18,7 @@ mod tests {
             .args(words)
             .arg(file)
             .arg("--json")
+            .current_dir(example("."))
             .output()
             .unwrap();
         let answer = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -31,6 +32,20 @@ mod tests {
             assert_eq!(answer["allow"], true, "{name}: {answer}");
             assert_eq!(exit, Some(0), "{name}");
         }
+    }
+
+    #[test]
+    fn every_check_without_a_schema_has_an_example_that_holds() {
+        let mut kinds = Vec::new();
+        for entry in std::fs::read_dir(example("check")).unwrap() {
+            let file = entry.unwrap().path();
+            let kind = file.file_stem().unwrap().to_str().unwrap().to_owned();
+            let (answer, exit) = ask(&["check", &kind], &file);
+            assert_eq!(answer["allow"], true, "{kind}: {answer}");
+            assert_eq!(exit, Some(0), "{kind}");
+            kinds.push(kind);
+        }
+        assert_eq!(kinds.len(), 10, "{kinds:?}");
     }
 
     #[test]
