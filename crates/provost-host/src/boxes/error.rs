@@ -83,7 +83,7 @@ impl BoxError {
     }
 
     /// What a person is told about a program that could not be executed.
-    pub(crate) fn exec_words(&self) -> String {
+    pub fn exec_words(&self) -> String {
         match self {
             Self::Start { stage, errno, hint } => {
                 let program = stage.strip_prefix(EXEC).unwrap_or(stage).trim_start();

@@ -152,7 +152,7 @@ fn not_started(error: &BoxError) -> Answer {
         BoxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
         other => (NOT_RUNNABLE, other.to_string()),
     };
-    tell(&format!("provost box: {error}\nhint: {reason}"));
+    tell(&format!("provost box: {}", error.exec_words().trim_end()));
     Answer {
         exit: Exit::Of(status),
         json: json!({ "how": "not_started", "status": status, "reason": reason }),

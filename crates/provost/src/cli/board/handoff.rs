@@ -28,7 +28,8 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
     if target.symlink_metadata().is_ok() {
         if !holds(&target, &bundle).map_err(session::port)? {
             let reason = "is there already, and is not this hand-off";
-            return Err(Failure::new(code, reason).about(&target).into());
+            let failure = Failure::new(code, reason).about(&target);
+            return Err(failure.hint("name another directory, or leave --out away").into());
         }
     } else {
         write(&target, &bundle)?;
