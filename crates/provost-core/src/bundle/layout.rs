@@ -20,7 +20,7 @@ pub const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, DRIVER_LOCK];
 /// The most bytes a change has, before and after it together.
 ///
 /// Its patch is a file of the bundle, and everybody who verifies the bundle reads it.
-pub const MOST_CHANGED: u64 = 128 << 20;
+pub const MOST_CHANGED: u64 = 48 << 20;
 /// The largest file of a bundle: a patch has up to twice the bytes of its change, and names.
 pub const LARGEST_FILE: u64 = 3 * MOST_CHANGED;
 /// What all files of a bundle have together: the patch lies there three times, beside its objects.

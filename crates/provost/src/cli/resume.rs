@@ -46,6 +46,13 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
             Err(failure) => failures.push((run_id, failure)),
         }
     }
+    // One failure alone is the answer; more are told with the runs they belong to.
+    if answers.is_empty()
+        && failures.len() == 1
+        && let Some((_, failure)) = failures.pop()
+    {
+        return Err(failure);
+    }
     let mut exit = Exit::Yes;
     for (run_id, failure) in failures {
         let mut answer = Answer::from(failure.verdict());

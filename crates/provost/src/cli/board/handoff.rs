@@ -29,7 +29,9 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
         if !holds(&target, &bundle).map_err(session::port)? {
             let reason = "is there already, and is not this hand-off";
             let failure = Failure::new(code, reason).about(&target);
-            return Err(failure.hint("name another directory, or leave --out away").into());
+            return Err(failure
+                .hint("name another directory, or leave --out away")
+                .into());
         }
     } else {
         write(&target, &bundle)?;

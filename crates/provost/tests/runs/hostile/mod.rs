@@ -73,6 +73,7 @@ pub(super) fn check_in(scene: &Scene, name: &str, script: &str, want: &Want, pla
         !scene.printed().contains("LOOT"),
         "{name}: it got something"
     );
+    scene.take_away_left(&outcome);
     scene.assert_clean(&before, name);
     let verified = scene.verify(outcome.text("run_id"));
     assert_eq!(verified.exit, 0, "{name}: {verified:?}");

@@ -1,10 +1,12 @@
 //! Looks for processes and mounts that a run left behind.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Scene, Surroundings};
+use super::{Outcome, Scene, Surroundings};
 
 impl Scene {
     /// Processes that have something to do with this scene, and mounts of it.
@@ -48,6 +50,17 @@ impl Scene {
         );
         let leases = self.ask(&["lease", "list", "--json"]);
         assert_eq!(leases.stdout, b"[]\n", "{name}: leases");
+    }
+
+    /// Takes away what a run says it left for a person, as that person would.
+    pub(crate) fn take_away_left(&self, outcome: &Outcome) {
+        for left in outcome.json["left"].as_array().into_iter().flatten() {
+            let attempt = Path::new(left["path"].as_str().unwrap());
+            assert!(attempt.starts_with(self.path("cache")), "{attempt:?}");
+            let run = attempt.parent().unwrap();
+            let done = Command::new("rm").arg("-rf").arg(run).status().unwrap();
+            assert!(done.success());
+        }
     }
 
     /// Waits until every process of the scene is gone.
