@@ -67,7 +67,7 @@ catalogue! {
     ScopeInvalid = "SCOPE_INVALID" => No,
     /// The contract breaks a rule.
     ContractInvalid = "CONTRACT_INVALID" => No,
-    /// A contract names an agent that is not in the registry.
+    /// A contract names an agent that is not on the roster.
     AgentUnknown = "AGENT_UNKNOWN" => No,
     /// A contract does not bind the output of its agent to the right schema.
     OutputSchemaUnbound = "OUTPUT_SCHEMA_UNBOUND" => No,

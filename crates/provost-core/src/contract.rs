@@ -141,8 +141,7 @@ pub fn resolve(
     if !findings.is_empty() {
         return Err(findings);
     }
-    // The rules above have looked at every entry, so nothing is left to say.
-    let mut told = Problems::default();
+    let mut problems = Problems::default();
     let extension = document.x_provost.clone().unwrap_or_default();
     let asks =
         |output: &RequiredOutput| matches!(output.r#type, OutputType::Report | OutputType::Json);
@@ -151,16 +150,22 @@ pub fn resolve(
     } else {
         ResultRule::Optional
     };
-    Ok(Contract {
-        scope: paths("/allowed_paths", &document.allowed_paths, &mut told),
-        forbid: paths("/x_provost/forbid", &extension.forbid, &mut told),
-        permit: permit(&extension.permit.unwrap_or_default(), &mut told),
-        tests: tests(&document, policy, trust, &mut told),
+    let contract = Contract {
+        scope: paths("/allowed_paths", &document.allowed_paths, &mut problems),
+        forbid: paths("/x_provost/forbid", &extension.forbid, &mut problems),
+        permit: permit(&extension.permit.unwrap_or_default(), &mut problems),
+        tests: tests(&document, policy, trust, &mut problems),
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
         result,
-        net: network(&document, &mut told),
+        net: network(&document, &mut problems),
         document,
-    })
+    };
+    // The rules have looked at every entry; one that could not be read would be missing here.
+    if problems.0.is_empty() {
+        Ok(contract)
+    } else {
+        Err(problems.0)
+    }
 }
 
 /// What a run could not keep.
@@ -327,8 +332,11 @@ fn limits(document: &Document, problems: &mut Problems) {
 }
 
 fn paths(place: &str, entries: &[String], problems: &mut Problems) -> Scope {
+    if entries.len() > scope::MOST {
+        problems.add(place, format!("names more than {} paths", scope::MOST));
+    }
     let mut paths = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().take(scope::MOST).enumerate() {
         match scope::parse_entry(entry) {
             Ok(path) => paths.push(path),
             Err(why) => {

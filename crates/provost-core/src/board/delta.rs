@@ -35,6 +35,18 @@ pub struct Delta {
     pub pulse: Pulse,
 }
 
+impl Delta {
+    /// The error that this delta, number `at` of its batch, is refused with.
+    pub(super) fn refused(&self, at: usize) -> impl FnOnce(Fault) -> DeltaError {
+        let delta_id = self.delta_id.clone();
+        move |fault| DeltaError::Refused {
+            at,
+            delta_id,
+            fault,
+        }
+    }
+}
+
 /// Whether a delta means to make its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -179,14 +191,7 @@ impl Ledger {
         let mut next = self.clone();
         let mut changed = false;
         for (at, delta) in batch.iter().enumerate() {
-            let step = next.step(delta, reuse).map_err(|fault| {
-                let delta_id = delta.delta_id.clone();
-                DeltaError::Refused {
-                    at,
-                    delta_id,
-                    fault,
-                }
-            })?;
+            let step = next.step(delta, reuse).map_err(delta.refused(at))?;
             changed |= step == Taken::Applied;
         }
         next.version = next.version.saturating_add(u64::from(changed));

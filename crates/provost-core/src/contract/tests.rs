@@ -232,6 +232,21 @@ fn each_broken_rule_is_named_with_its_place() {
 }
 
 #[test]
+fn a_list_of_paths_has_an_end() {
+    let paths: Vec<String> = (0..=crate::scope::MOST)
+        .map(|at| format!("a/{at}"))
+        .collect();
+    let mut document = good();
+    document["allowed_paths"] = json!(paths);
+    assert_eq!(
+        check(&document),
+        "/allowed_paths names more than 10000 paths"
+    );
+    document["allowed_paths"] = json!(paths[1..]);
+    assert!(check(&document).starts_with("ok"));
+}
+
+#[test]
 fn the_network_is_what_both_fields_say() {
     let many: Vec<String> = (1..100).map(|port| format!("a:{port}")).collect();
     let cases = [

@@ -1,7 +1,7 @@
 //! Moves a board over one fact, by the rules of rows, locks and transitions.
 
 use crate::board::decide::Refusal;
-use crate::board::delta::{Create, Delta, DeltaError, Reuse, Taken};
+use crate::board::delta::{Create, Delta, Reuse, Taken};
 use crate::board::fact::{Assigned, Blocker, Ended, Fact, Silent};
 use crate::board::lock::Release;
 use crate::board::resource::Resource;
@@ -138,14 +138,8 @@ impl Board {
     ) -> Result<(), Refusal> {
         let task = &delta.task_id;
         let before = self.ledger.row(task).cloned();
-        let taken = self.ledger.step(delta, Reuse::Refuse).map_err(|fault| {
-            let delta_id = delta.delta_id.clone();
-            DeltaError::Refused {
-                at,
-                delta_id,
-                fault,
-            }
-        })?;
+        let taken = self.ledger.step(delta, Reuse::Refuse);
+        let taken = taken.map_err(delta.refused(at))?;
         if taken == Taken::Known {
             return Ok(());
         }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::board::decide::{Decision, Report, Request};
+use crate::board::decide::{Decision, MOST_LOCKS, Report, Request};
 use crate::board::delta::{Create, Delta};
 use crate::board::lock::conflicts;
 use crate::board::row::{Priority, Pulse, Status};
@@ -124,6 +124,26 @@ fn expect_refusals(cases: Vec<(&str, Request, Code)>) {
     for (name, request, want) in cases {
         assert_eq!(refusal(&board, request), Some(want), "{name}");
     }
+}
+
+#[test]
+fn places_of_the_machine_and_too_many_places_are_not_locked() {
+    let scope = |names: Vec<String>| {
+        let mut terms = terms(2, 3, &[]);
+        let parse = |name: &String| Resource::parse(name).unwrap();
+        terms.lock_scope = names.iter().map(parse).collect();
+        let (owner, terms) = ("bob".to_owned(), Box::new(terms));
+        Request::Assign { owner, terms }
+    };
+    let many = |count: usize| scope((0..count).map(|at| format!("m/{at}")).collect());
+    let absolute = scope(vec!["/srv/repository/d".to_owned()]);
+    expect_refusals(vec![
+        ("absolute", absolute, Code::SchemaInvalid),
+        ("absolute, later", lock(3, &["/d"]), Code::SchemaInvalid),
+        // One is held already.
+        ("many", many(MOST_LOCKS), Code::LockConflict),
+    ]);
+    assert_eq!(refusal(&two_tasks(), many(MOST_LOCKS - 1)), None);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn commands(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
 
 fn known(path: &str, agent: &Agent, findings: &mut Findings) {
     if !roster::knows(&agent.agent_id, agent.role) {
-        let problem = format!("`{}` is not in the registry in that role", agent.agent_id);
+        let problem = format!("`{}` is not on the roster in that role", agent.agent_id);
         findings.add(Code::AgentUnknown, path, problem);
     }
 }
