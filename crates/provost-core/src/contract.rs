@@ -9,6 +9,7 @@
 pub mod check;
 pub mod document;
 pub mod role;
+pub mod typed;
 
 use std::time::Duration;
 

@@ -25,6 +25,7 @@ pub mod object;
 pub mod pack;
 pub mod package;
 pub mod path;
+pub mod policy;
 pub mod protect;
 pub mod record;
 pub mod retention;

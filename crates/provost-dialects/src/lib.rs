@@ -9,6 +9,7 @@ pub mod document;
 pub mod front_matter;
 pub mod operator;
 pub mod packet;
+pub mod policy;
 pub mod schema;
 pub mod toml;
 pub mod yaml;

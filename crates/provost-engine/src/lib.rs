@@ -9,8 +9,9 @@
 pub mod board;
 pub mod drive;
 pub mod land;
+pub mod opening;
 pub mod ports;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;
-pub mod target;
+mod target;

@@ -26,6 +26,8 @@ pub struct PortError {
     pub reason: String,
     /// What led to it.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// What to do about it, when that is more than reading the page behind the code.
+    pub hint: Option<&'static str>,
 }
 
 impl PortError {
@@ -35,6 +37,7 @@ impl PortError {
             code,
             reason: reason.to_string(),
             source: None,
+            hint: None,
         }
     }
 
@@ -46,7 +49,15 @@ impl PortError {
             code,
             reason,
             source,
+            hint: None,
         }
+    }
+
+    /// The same failure with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
     }
 
     /// The failure as the refusal that ends a run.

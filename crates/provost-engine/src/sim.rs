@@ -6,9 +6,11 @@
 
 mod host;
 mod memory;
+mod origin;
 
 pub use host::{Behaviour, SimHost, oid};
 pub use memory::{SimBundle, SimLedger, SimRegistry, Trouble};
+pub use origin::SimOrigin;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

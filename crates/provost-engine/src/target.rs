@@ -7,7 +7,7 @@ use crate::ports::PortError;
 /// The branch that the contract names, else the one that is checked out, as a full ref name.
 ///
 /// Work that has nowhere to go is refused at once: an agent's time is dearer than a question.
-pub fn choose(
+pub(crate) fn choose(
     named: Option<&str>,
     checked_out: Option<String>,
     exists: impl FnOnce(&str) -> Result<bool, PortError>,

@@ -7,13 +7,13 @@
 
 mod answer;
 mod cli;
-mod config;
 mod folder;
 mod history;
 mod input;
 mod kept;
 #[cfg(feature = "failpoints")]
 mod mortal;
+mod origin;
 mod place;
 mod progress;
 mod report;

@@ -204,7 +204,11 @@ pub(crate) fn store(error: StoreError) -> Failure {
     reason = "it is what `map_err` hands over"
 )]
 pub(crate) fn port(error: PortError) -> Failure {
-    Failure::of(error.code, &error)
+    let failure = Failure::of(error.code, &error);
+    match error.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// Signs with the key of this user.

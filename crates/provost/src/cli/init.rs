@@ -15,18 +15,16 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
+use provost_core::policy::FILE as POLICY;
+use provost_dialects::policy;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::config::{self, Config};
 use crate::input;
 use crate::place::Place;
 use crate::show::plain;
 use project::Project;
-
-/// The name of the policy.
-const POLICY: &str = "provost.toml";
 
 /// A place that this command is about.
 struct Row {
@@ -99,9 +97,9 @@ fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
 
 /// Whether the policy that is there could be used.
 fn standing(path: &Path) -> State {
-    let read = input::read(path, config::LARGEST).and_then(|bytes| Config::parse(&bytes));
-    match read {
-        Ok(_) => State::There,
+    match input::read(path, policy::LARGEST).map(|bytes| policy::parse(&bytes)) {
+        Ok(Ok(_)) => State::There,
+        Ok(Err(error)) => State::Broken(error.to_string()),
         Err(failure) => State::Broken(failure.verdict().reason),
     }
 }

@@ -8,26 +8,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::{
-    self, Problem, check,
-    document::{Document, Extension},
-};
-use provost_core::gate::command;
-use provost_core::net::credential::Credential;
-use provost_core::object::Oid;
+use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
-use provost_engine::ports::PortError;
-use provost_engine::target;
-use provost_host::git::GitError;
+use provost_core::run::fact::{Names, WorkspaceChoice};
+use provost_engine::opening::{self, Request};
 use provost_host::{clock, ids};
 use serde_json::Value;
 
 use super::duration::seconds;
 use super::net::Net;
 use crate::answer::{Failure, Outcome};
-use crate::config::Config;
 use crate::history::Beside;
+use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session::{self, Session};
@@ -123,7 +115,8 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside what is allow
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
-    let run_id = ids::run_id(clock::now_millis()).map_err(unlucky)?;
+    let now = clock::now_millis();
+    let run_id = ids::run_id(now).map_err(unlucky)?;
     let (document, source) = if let Some(file) = &run.file {
         let written = input::contract(file)?;
         let missing = references(&place, &written.document);
@@ -132,7 +125,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         }
         (written.document, Some(written.source))
     } else {
-        let document = flags::document(run, &run_id);
+        let document = flags::typed(run).document(&run_id, now);
         flaws::check(run, &document, place.repo.checkout())?;
         (document, None)
     };
@@ -141,7 +134,8 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         task_id: document.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let opened = opening(run, &place, document)?;
+    let request = request(run, document)?;
+    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(session::port)?;
     let bundle = place.run(&names.run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     for run_id in history::interrupted(&place)? {
@@ -172,109 +166,29 @@ fn references(place: &Place, document: &Document) -> Vec<Problem> {
     check::references(document, &read)
 }
 
-/// How the run begins: its contract, with everything it refers to pinned.
-fn opening(run: &Run, place: &Place, document: Document) -> Result<Opened, Failure> {
-    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
-    let base = &document.rollback.baseline_ref;
-    let base_commit = place.repo.resolve(base).map_err(|error| {
-        Failure::of(Code::NotFound, &error).hint("commit something first, or name a revision")
-    })?;
-    // The sealed contract is held against the commit; the id of a tag would look like another base.
-    if Oid::try_from(base.as_str()).is_ok_and(|id| id != base_commit) {
-        let reason = format!("the base `{base}` is no commit; it leads to {base_commit}");
-        return Err(Failure::new(Code::UsageError, reason).hint("name the commit"));
-    }
-    let base_tree = place.repo.commit_tree(&base_commit).map_err(git)?;
-    let config = Config::at(&place.repo, &base_tree)?;
-    let extra = document.x_provost.as_ref();
-    let named = extra.and_then(|extra| extra.target.as_deref());
-    let target = target(place, named)?;
-    let credentials = credentials(run, extra)?;
-    Ok(Opened {
-        contract_sha256: contract::digest(&document),
-        contract_source: None,
-        contract: document,
+/// What the person asks for.
+fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
+    // A secret that is not there is missed before anything is begun.
+    run.net.outlet()?;
+    Ok(Request {
+        contract,
         typed: run.file.is_none(),
-        base_commit,
-        base_tree,
-        object_format: place.repo.format(),
-        target: Some(target),
-        agent: agent(run, &config)?,
-        agent_typed: run.agent_cmd.is_some(),
-        credentials,
-        protect: config.protect,
-        commands: config.commands,
-        workspace: workspace(config.workspace)?,
+        agent: flags::agent(run),
+        credentials: run.net.credentials().to_vec(),
+        workspace: workspace()?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
 
-/// The secrets that were asked for, by name; each is there, and for a place of the contract.
-fn credentials(run: &Run, extra: Option<&Extension>) -> Result<Vec<Credential>, Failure> {
-    run.net.outlet()?;
-    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
-    let credentials = run.net.credentials();
-    for Credential { endpoint, .. } in credentials {
-        if !granted
-            .iter()
-            .any(|place| place.parse().as_ref() == Ok(endpoint))
-        {
-            let reason =
-                format!("--credential for `{endpoint}`, which the contract does not grant");
-            return Err(Failure::new(Code::UsageError, reason)
-                .hint("add it to `x_provost.net` of the contract"));
-        }
-    }
-    Ok(credentials.to_vec())
-}
-
-/// How workspaces are made: as the environment wants it, or else the policy.
-fn workspace(policy: WorkspaceChoice) -> Result<WorkspaceChoice, Failure> {
+/// How the environment wants workspaces made.
+fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
     let Ok(text) = std::env::var("PROVOST_WORKSPACE") else {
-        return Ok(policy);
+        return Ok(None);
     };
     serde_json::from_value(Value::String(text))
+        .map(Some)
         .map_err(|error| Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}")))
-}
-
-/// The branch that the result is meant for.
-fn target(place: &Place, named: Option<&str>) -> Result<String, Failure> {
-    let checked_out = place.repo.head_branch();
-    let checked_out = checked_out.map_err(|error| Failure::of(Code::GitFailed, &error))?;
-    let exists = |branch: &str| match place.repo.ref_value(branch) {
-        Ok(found) => Ok(found.is_some()),
-        // What cannot be the name of a branch is none.
-        Err(GitError::RefRefused { .. }) => Ok(false),
-        Err(error) => Err(PortError::of(Code::GitFailed, error)),
-    };
-    target::choose(named, checked_out, exists).map_err(session::port)
-}
-
-/// The command of the agent.
-fn agent(run: &Run, config: &Config) -> Result<Vec<String>, Failure> {
-    if let Some(text) = &run.agent_cmd {
-        let argv = command::split(text).map_err(|flaw| {
-            Failure::new(Code::UsageError, format!("--agent-cmd `{text}`: {flaw}"))
-                .hint("for a shell, quote it: --agent-cmd \"sh -c '…'\"")
-        })?;
-        if argv.is_empty() {
-            return Err(Failure::new(Code::UsageError, "--agent-cmd is empty"));
-        }
-        return Ok(argv);
-    }
-    let name = run.agent.as_deref().unwrap_or("default");
-    config.agents.get(name).cloned().ok_or_else(|| {
-        let names: Vec<&str> = config.agents.keys().map(String::as_str).collect();
-        let known = match names.as_slice() {
-            [] => "it names none".to_owned(),
-            names => format!("it names {}", names.join(", ")),
-        };
-        let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
-        Failure::new(Code::NotFound, reason).hint(
-            "name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it",
-        )
-    })
 }
 
 /// Refuses an objective that says nothing.

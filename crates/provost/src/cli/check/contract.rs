@@ -9,12 +9,13 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
 use provost_core::path::RepoPath;
 use provost_dialects::document;
+use provost_engine::opening::Origin as _;
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::config::Config;
-use crate::input;
+use crate::origin::GitOrigin;
 use crate::place::Place;
+use crate::{input, session};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -75,9 +76,12 @@ fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Fail
     let commit = place.repo.resolve(base).ok();
     let tree = commit.and_then(|commit| place.repo.commit_tree(&commit).ok());
     match tree {
-        Some(tree) => shipped
-            .with(Config::at(&place.repo, &tree)?.commands)
-            .map_err(bug),
+        Some(tree) => {
+            let policy = GitOrigin(&place.repo)
+                .policy(&tree)
+                .map_err(session::port)?;
+            shipped.with(policy.commands).map_err(bug)
+        }
         // A base that is not here adds no commands.
         None => Ok(shipped),
     }

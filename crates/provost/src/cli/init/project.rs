@@ -217,14 +217,13 @@ const TAIL: &str = r#"
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
 
     const COMMANDS: &[&str] = &["cargo test", "test -e HELLO.md", UNITTEST_DIRECTORY];
 
     #[test]
     fn the_first_policy_adds_nothing() {
         for accept in COMMANDS {
-            let config = Config::parse(policy(accept).as_bytes()).unwrap();
+            let config = provost_dialects::policy::parse(policy(accept).as_bytes()).unwrap();
             assert!(config.commands.is_empty(), "{accept}");
             assert!(config.agents.is_empty(), "{accept}");
             assert!(config.protect.oracle.entries().is_empty());
@@ -245,7 +244,7 @@ mod tests {
                     _ => text += &format!("{line}\n"),
                 }
             }
-            let config = Config::parse(text.as_bytes()).unwrap();
+            let config = provost_dialects::policy::parse(text.as_bytes()).unwrap();
             assert_eq!(config.commands.len(), 1, "{text}");
             assert!(config.agents.contains_key("default"), "{text}");
             assert_eq!(config.protect.oracle.entries().len(), 1, "{text}");

@@ -1,0 +1,112 @@
+//! The repository's own policy: what `provost.toml` of the base commit adds to the rules.
+//!
+//! It is never taken from a working directory: an agent, or a change that is not landed yet, must
+//! not choose the rules it is judged by.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::gate::command;
+use crate::path::RepoPath;
+use crate::protect::Extra;
+use crate::run::fact::WorkspaceChoice;
+use crate::scope::Scope;
+
+/// Where a repository keeps its policy.
+pub const FILE: &str = "provost.toml";
+
+/// What a repository adds to the rules.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Policy {
+    /// Further protected files.
+    pub protect: Extra,
+    /// Further acceptance commands, as argv prefixes.
+    pub commands: Vec<Vec<String>>,
+    /// Agents by name.
+    pub agents: BTreeMap<String, Vec<String>>,
+    /// How workspaces are made.
+    pub workspace: WorkspaceChoice,
+}
+
+/// A policy as somebody wrote it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Written {
+    protect: WrittenProtect,
+    commands: WrittenCommands,
+    agents: BTreeMap<String, WrittenAgent>,
+    workspace: WrittenWorkspace,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenWorkspace {
+    kind: WorkspaceChoice,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenProtect {
+    oracle: Vec<String>,
+    governing: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCommands {
+    allow: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAgent {
+    command: String,
+}
+
+/// What is wrong with a policy that could be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Flaw(String);
+
+impl TryFrom<Written> for Policy {
+    type Error = Flaw;
+
+    fn try_from(written: Written) -> Result<Self, Flaw> {
+        let mut agents = BTreeMap::new();
+        for (name, agent) in written.agents {
+            let argv = words(&format!("agents.{name}.command"), &agent.command)?;
+            agents.insert(name, argv);
+        }
+        let commands = written.commands.allow.iter();
+        let commands = commands.map(|text| words("commands.allow", text));
+        Ok(Self {
+            protect: Extra {
+                oracle: paths("protect.oracle", &written.protect.oracle)?,
+                governing: paths("protect.governing", &written.protect.governing)?,
+            },
+            commands: commands.collect::<Result<_, _>>()?,
+            agents,
+            workspace: written.workspace.kind,
+        })
+    }
+}
+
+fn words(field: &str, text: &str) -> Result<Vec<String>, Flaw> {
+    let argv = command::split(text).map_err(|flaw| Flaw(format!("{field}: `{text}`: {flaw}")))?;
+    if argv.is_empty() {
+        return Err(Flaw(format!("{field} is empty")));
+    }
+    Ok(argv)
+}
+
+/// Protected paths may lie where a scope may not, so only their form is checked.
+fn paths(field: &str, entries: &[String]) -> Result<Scope, Flaw> {
+    let path = |entry: &String| {
+        RepoPath::try_from(entry.trim_end_matches('/'))
+            .map_err(|error| Flaw(format!("{field}: `{entry}` {error}")))
+    };
+    let paths = entries.iter().map(path).collect::<Result<_, _>>()?;
+    Ok(Scope::of(paths))
+}

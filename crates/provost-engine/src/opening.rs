@@ -1,0 +1,157 @@
+//! Decides how a run begins: its contract, with everything it refers to pinned.
+//!
+//! # Invariants
+//!
+//! - What the run is held to comes from the base commit, or from the person who began it.
+//! - A refusal here has opened no run, and says what to do.
+
+use provost_core::code::Code;
+use provost_core::contract::{self, document::Document};
+use provost_core::gate::command;
+use provost_core::lease::Owner;
+use provost_core::net::credential::Credential;
+use provost_core::object::{ObjectFormat, Oid};
+use provost_core::policy::Policy;
+use provost_core::run::fact::{Opened, WorkspaceChoice};
+
+use crate::ports::PortError;
+use crate::target;
+
+/// The repository that a run starts from, as it is when the run begins.
+pub trait Origin {
+    /// How it names objects.
+    fn format(&self) -> ObjectFormat;
+
+    /// The commit that a revision leads to.
+    fn resolve(&self, revision: &str) -> Result<Oid, PortError>;
+
+    /// The tree of a commit.
+    fn tree(&self, commit: &Oid) -> Result<Oid, PortError>;
+
+    /// The policy in a tree; a tree without one adds nothing.
+    fn policy(&self, tree: &Oid) -> Result<Policy, PortError>;
+
+    /// The branch that is checked out, as a full ref name.
+    fn checked_out(&self) -> Result<Option<String>, PortError>;
+
+    /// Whether there is a branch of this full ref name; what cannot be such a name is none.
+    fn has_branch(&self, branch: &str) -> Result<bool, PortError>;
+}
+
+/// What a person wants to begin.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The contract, as written.
+    pub contract: Document,
+    /// Whether its commands were typed by the person who asks.
+    pub typed: bool,
+    /// Who is to work.
+    pub agent: Agent,
+    /// The secrets that the proxy is to add, by name.
+    pub credentials: Vec<Credential>,
+    /// How workspaces are to be made, whatever the policy says.
+    pub workspace: Option<WorkspaceChoice>,
+    /// Who drives the run.
+    pub owner: Owner,
+    /// The version of Provost.
+    pub version: String,
+}
+
+/// Who is to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agent {
+    /// The command that the person typed.
+    Typed(String),
+    /// An agent of the policy.
+    Named(String),
+}
+
+/// How the run begins that `request` asks for.
+pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortError> {
+    let document = request.contract;
+    let base_commit = base(origin, &document.rollback.baseline_ref)?;
+    let base_tree = origin.tree(&base_commit)?;
+    let policy = origin.policy(&base_tree)?;
+    let named = document.x_provost.as_ref();
+    let named = named.and_then(|extra| extra.target.as_deref());
+    let exists = |branch: &str| origin.has_branch(branch);
+    let target = target::choose(named, origin.checked_out()?, exists)?;
+    granted(&request.credentials, &document)?;
+    Ok(Opened {
+        contract_sha256: contract::digest(&document),
+        contract_source: None,
+        contract: document,
+        typed: request.typed,
+        base_commit,
+        base_tree,
+        object_format: origin.format(),
+        target: Some(target),
+        agent: agent(&request.agent, &policy)?,
+        agent_typed: matches!(request.agent, Agent::Typed(_)),
+        credentials: request.credentials,
+        protect: policy.protect,
+        commands: policy.commands,
+        workspace: request.workspace.unwrap_or(policy.workspace),
+        owner: request.owner,
+        version: request.version,
+    })
+}
+
+/// The commit that the work starts from.
+fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
+    let commit = origin
+        .resolve(revision)
+        .map_err(|error| error.hint("commit something first, or name a revision"))?;
+    // The sealed contract is held against the commit; the id of a tag would look like another base.
+    if Oid::try_from(revision).is_ok_and(|id| id != commit) {
+        let reason = format!("the base `{revision}` is no commit; it leads to {commit}");
+        return Err(PortError::new(Code::UsageError, reason).hint("name the commit"));
+    }
+    Ok(commit)
+}
+
+/// Refuses a secret for a place that the contract does not grant.
+fn granted(credentials: &[Credential], document: &Document) -> Result<(), PortError> {
+    let extra = document.x_provost.as_ref();
+    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    for Credential { endpoint, .. } in credentials {
+        let is_it = |place: &String| place.parse().as_ref() == Ok(endpoint);
+        if !granted.iter().any(is_it) {
+            let reason =
+                format!("--credential for `{endpoint}`, which the contract does not grant");
+            return Err(PortError::new(Code::UsageError, reason)
+                .hint("add it to `x_provost.net` of the contract"));
+        }
+    }
+    Ok(())
+}
+
+/// The command of the agent.
+fn agent(agent: &Agent, policy: &Policy) -> Result<Vec<String>, PortError> {
+    let name = match agent {
+        Agent::Typed(text) => return typed(text),
+        Agent::Named(name) => name,
+    };
+    policy.agents.get(name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = policy.agents.keys().map(String::as_str).collect();
+        let known = match names.as_slice() {
+            [] => "it names none".to_owned(),
+            names => format!("it names {}", names.join(", ")),
+        };
+        let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
+        PortError::new(Code::NotFound, reason).hint(
+            "name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it",
+        )
+    })
+}
+
+fn typed(text: &str) -> Result<Vec<String>, PortError> {
+    let argv = command::split(text).map_err(|flaw| {
+        PortError::new(Code::UsageError, format!("--agent-cmd `{text}`: {flaw}"))
+            .hint("for a shell, quote it: --agent-cmd \"sh -c '…'\"")
+    })?;
+    if argv.is_empty() {
+        return Err(PortError::new(Code::UsageError, "--agent-cmd is empty"));
+    }
+    Ok(argv)
+}

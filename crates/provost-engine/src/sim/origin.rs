@@ -1,0 +1,62 @@
+//! A repository of one commit.
+
+use provost_core::code::Code;
+use provost_core::object::{ObjectFormat, Oid};
+use provost_core::policy::Policy;
+
+use super::oid;
+use crate::opening::Origin;
+use crate::ports::PortError;
+
+/// A repository of one commit, `oid("base")`, which `HEAD` and `main` lead to.
+#[derive(Debug, Clone)]
+pub struct SimOrigin {
+    /// What its policy says.
+    pub policy: Policy,
+    /// The branches, by their full ref names.
+    pub branches: Vec<String>,
+    /// The one that is checked out.
+    pub checked_out: Option<String>,
+}
+
+impl Default for SimOrigin {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            branches: vec!["refs/heads/main".to_owned()],
+            checked_out: Some("refs/heads/main".to_owned()),
+        }
+    }
+}
+
+impl Origin for SimOrigin {
+    fn format(&self) -> ObjectFormat {
+        ObjectFormat::Sha256
+    }
+
+    fn resolve(&self, revision: &str) -> Result<Oid, PortError> {
+        let base = oid("base");
+        let leads = ["HEAD", "main", &base.to_string(), &oid("tag").to_string()];
+        if leads.contains(&revision) {
+            return Ok(base);
+        }
+        let reason = format!("`{revision}` is no revision");
+        Err(PortError::new(Code::NotFound, reason))
+    }
+
+    fn tree(&self, _: &Oid) -> Result<Oid, PortError> {
+        Ok(oid("base tree"))
+    }
+
+    fn policy(&self, _: &Oid) -> Result<Policy, PortError> {
+        Ok(self.policy.clone())
+    }
+
+    fn checked_out(&self) -> Result<Option<String>, PortError> {
+        Ok(self.checked_out.clone())
+    }
+
+    fn has_branch(&self, branch: &str) -> Result<bool, PortError> {
+        Ok(self.branches.iter().any(|known| known == branch))
+    }
+}

@@ -1,0 +1,164 @@
+//! How a run begins, in a simulated repository.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use provost_core::code::Code;
+use provost_core::contract::typed::Typed;
+use provost_core::lease::Owner;
+use provost_core::policy::Policy;
+use provost_core::run::fact::{Opened, WorkspaceChoice};
+use provost_engine::opening::{Agent, Request, opening};
+use provost_engine::ports::PortError;
+use provost_engine::sim::{SimOrigin, oid};
+
+fn typed() -> Typed {
+    Typed {
+        objective: "Fix it".to_owned(),
+        allow: vec!["app".to_owned()],
+        accept: vec!["true".to_owned()],
+        timeout_sec: 60,
+        net: vec!["api.example.com:443".parse().unwrap()],
+        ..Typed::default()
+    }
+}
+
+fn request(typed: Typed, agent: Agent) -> Request {
+    Request {
+        contract: typed.document("run-1", 1),
+        typed: true,
+        agent,
+        credentials: Vec::new(),
+        workspace: None,
+        owner: Owner {
+            host: "host".to_owned(),
+            boot: "boot".to_owned(),
+            pid_namespace: "1".to_owned(),
+            pid: 1,
+            started: 1,
+        },
+        version: "0".to_owned(),
+    }
+}
+
+fn origin() -> SimOrigin {
+    let mut policy = Policy::default();
+    policy.commands = vec![vec!["make".to_owned(), "test".to_owned()]];
+    let argv = vec!["my-agent".to_owned(), "--fast".to_owned()];
+    policy.agents.insert("mine".to_owned(), argv);
+    policy.workspace = WorkspaceChoice::Overlay;
+    SimOrigin {
+        policy,
+        ..SimOrigin::default()
+    }
+}
+
+fn mine() -> Agent {
+    Agent::Named("mine".to_owned())
+}
+
+fn open(request: Request) -> Result<Opened, PortError> {
+    opening(&origin(), request)
+}
+
+#[test]
+fn everything_a_run_refers_to_is_pinned() {
+    let opened = open(request(typed(), mine())).unwrap();
+    assert_eq!(opened.base_commit, oid("base"));
+    assert_eq!(opened.base_tree, oid("base tree"));
+    assert_eq!(opened.target.as_deref(), Some("refs/heads/main"));
+    assert_eq!(opened.agent, ["my-agent", "--fast"]);
+    assert!(!opened.agent_typed);
+    assert_eq!(opened.commands, [["make", "test"]]);
+    assert_eq!(opened.workspace, WorkspaceChoice::Overlay);
+}
+
+#[test]
+fn the_person_has_the_last_word_on_agent_and_workspace() {
+    let mut request = request(typed(), Agent::Typed("other 'a b'".to_owned()));
+    request.workspace = Some(WorkspaceChoice::Copy);
+    let opened = open(request).unwrap();
+    assert_eq!(opened.agent, ["other", "a b"]);
+    assert!(opened.agent_typed);
+    assert_eq!(opened.workspace, WorkspaceChoice::Copy);
+}
+
+#[test]
+fn what_cannot_begin_is_refused_with_what_to_do() {
+    let from = |base: &str| Typed {
+        base: Some(base.to_owned()),
+        ..typed()
+    };
+    let to = |target: &str| Typed {
+        target: Some(target.to_owned()),
+        ..typed()
+    };
+    let secret = |text: &str| {
+        let mut request = request(typed(), mine());
+        request.credentials = vec![text.parse().unwrap()];
+        request
+    };
+    let command = |text: &str| request(typed(), Agent::Typed(text.to_owned()));
+    let cases = [
+        (
+            "no such base",
+            request(from("gone"), mine()),
+            Some((Code::NotFound, "commit something first")),
+        ),
+        (
+            "the id of a tag",
+            request(from(&oid("tag").to_string()), mine()),
+            Some((Code::UsageError, "name the commit")),
+        ),
+        (
+            "the id of the commit",
+            request(from(&oid("base").to_string()), mine()),
+            None,
+        ),
+        (
+            "no such branch",
+            request(to("gone"), mine()),
+            Some((Code::NotFound, "")),
+        ),
+        (
+            "no such agent",
+            request(typed(), Agent::Named("default".to_owned())),
+            Some((Code::NotFound, "name a command with --agent-cmd")),
+        ),
+        (
+            "half an agent",
+            command("a 'b"),
+            Some((Code::UsageError, "for a shell, quote it")),
+        ),
+        ("no words", command(" "), Some((Code::UsageError, ""))),
+        (
+            "a secret for a place of the contract",
+            secret("https://api.example.com authorization: $TOKEN"),
+            None,
+        ),
+        (
+            "a secret for elsewhere",
+            secret("https://elsewhere.example.com authorization: $TOKEN"),
+            Some((Code::UsageError, "add it to `x_provost.net`")),
+        ),
+    ];
+    for (name, request, want) in cases {
+        match (open(request), want) {
+            (Ok(_), None) => {}
+            (Err(error), Some((code, hint))) => {
+                assert_eq!(error.code, code, "{name}: {error}");
+                let said = error.hint.unwrap_or_default();
+                assert!(said.starts_with(hint), "{name}: {said}");
+                assert_eq!(said.is_empty(), hint.is_empty(), "{name}: {said}");
+            }
+            (answer, want) => panic!("{name}: {answer:?}, wanted {want:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_result_without_a_branch_is_refused_before_any_work() {
+    let mut origin = origin();
+    origin.checked_out = None;
+    let error = opening(&origin, request(typed(), mine())).unwrap_err();
+    assert_eq!(error.code, Code::UsageError);
+}

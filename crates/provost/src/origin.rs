@@ -1,0 +1,53 @@
+//! Reads from git what a run is opened with.
+
+use provost_core::code::Code;
+use provost_core::object::{ObjectFormat, Oid};
+use provost_core::path::RawPath;
+use provost_core::policy::{self, Policy};
+use provost_dialects::policy as text;
+use provost_engine::opening::Origin;
+use provost_engine::ports::PortError;
+use provost_host::git::{GitError, Repository};
+
+/// The repository that a run starts from.
+pub(crate) struct GitOrigin<'a>(pub(crate) &'a Repository);
+
+impl Origin for GitOrigin<'_> {
+    fn format(&self) -> ObjectFormat {
+        self.0.format()
+    }
+
+    fn resolve(&self, revision: &str) -> Result<Oid, PortError> {
+        let commit = self.0.resolve(revision);
+        commit.map_err(|error| PortError::of(Code::NotFound, error))
+    }
+
+    fn tree(&self, commit: &Oid) -> Result<Oid, PortError> {
+        self.0.commit_tree(commit).map_err(git)
+    }
+
+    fn policy(&self, tree: &Oid) -> Result<Policy, PortError> {
+        let files = self.0.read_tree(tree).map_err(git)?;
+        let Some(file) = files.get(&RawPath::new(policy::FILE)) else {
+            return Ok(Policy::default());
+        };
+        let bytes = self.0.blob(&file.oid).map_err(git)?;
+        text::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
+    }
+
+    fn checked_out(&self) -> Result<Option<String>, PortError> {
+        self.0.head_branch().map_err(git)
+    }
+
+    fn has_branch(&self, branch: &str) -> Result<bool, PortError> {
+        match self.0.ref_value(branch) {
+            Ok(found) => Ok(found.is_some()),
+            Err(GitError::RefRefused { .. }) => Ok(false),
+            Err(error) => Err(git(error)),
+        }
+    }
+}
+
+fn git(error: GitError) -> PortError {
+    PortError::of(Code::GitFailed, error)
+}
