@@ -108,6 +108,10 @@ catalogue! {
     /// A place of the network that is granted does not answer.
     NetworkUnreachable = "NETWORK_UNREACHABLE" => Lacking,
 
+    // Prepared layers.
+    /// A step of preparation made nothing that could be used.
+    PrepareFailed = "PREPARE_FAILED" => No,
+
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,

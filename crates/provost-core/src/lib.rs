@@ -26,6 +26,7 @@ pub mod pack;
 pub mod package;
 pub mod path;
 pub mod policy;
+pub mod prepare;
 pub mod protect;
 pub mod record;
 pub mod retention;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::gate::command;
 use crate::path::RepoPath;
+use crate::prepare::{self, RawStep, Step};
 use crate::protect::Extra;
 use crate::run::fact::WorkspaceChoice;
 use crate::scope::Scope;
@@ -28,6 +29,10 @@ pub struct Policy {
     pub agents: BTreeMap<String, Vec<String>>,
     /// How workspaces are made.
     pub workspace: WorkspaceChoice,
+    /// Whether acceptance commands have a loopback of their own.
+    pub loopback: bool,
+    /// What is made once, and read by agents and acceptance commands.
+    pub prepare: Vec<Step>,
 }
 
 /// A policy as somebody wrote it.
@@ -38,6 +43,14 @@ pub struct Written {
     commands: WrittenCommands,
     agents: BTreeMap<String, WrittenAgent>,
     workspace: WrittenWorkspace,
+    r#box: WrittenBox,
+    prepare: Vec<RawStep>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenBox {
+    loopback: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,6 +102,8 @@ impl TryFrom<Written> for Policy {
             commands: commands.collect::<Result<_, _>>()?,
             agents,
             workspace: written.workspace.kind,
+            loopback: written.r#box.loopback,
+            prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
         })
     }
 }

@@ -24,6 +24,8 @@ use serde::{Deserialize, Serialize};
 pub enum Step {
     /// Get the right to the scope.
     Lease,
+    /// Have the dependencies of the base made, where that was not done before.
+    Prepare,
     /// Make the private directory of an attempt.
     Workspace,
     /// Let a probe try to get out of the box.

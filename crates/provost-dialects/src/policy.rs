@@ -44,18 +44,23 @@ mod tests {
         let policy = parse(
             b"[protect]\noracle = [\"spec/\"]\n[commands]\nallow = [\"make test\"]\n\
               [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
-              [workspace]\nkind = \"overlay\"\n",
+              [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\n\
+              [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
+              outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n",
         )
         .unwrap();
         assert_eq!(policy.commands, [["make", "test"]]);
         assert_eq!(policy.workspace, WorkspaceChoice::Overlay);
         assert_eq!(policy.agents["mine"], ["my-agent", "--fast", "a b"]);
         assert_eq!(policy.protect.oracle.entries().len(), 1);
+        assert!(policy.loopback);
+        assert_eq!(policy.prepare[0].run, [["npm", "ci"]]);
     }
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 7] = [
+        let cases: [&[u8]; 8] = [
+            b"[[prepare]]\nrun = \"npm ci\"",
             b"surprise = 1",
             b"[workspace]\nkind = \"fast\"",
             b"[protect]\noracle = [\"../x\"]",

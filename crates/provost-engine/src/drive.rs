@@ -164,6 +164,10 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
                 "a lease is no effect of the host",
             ));
         }
+        Step::Prepare => watched(ports, state, |host, watch| {
+            let layers = host.prepare(state, watch)?;
+            Ok(Fact::Prepared { layers })
+        }),
         Step::Workspace => ports.host.workspace(state).map(Fact::Workspace),
         Step::Selftest => ports.host.selftest(state).map(Fact::Tested),
         Step::Agent => watched(ports, state, |host, watch| {

@@ -92,6 +92,8 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         protect: policy.protect,
         commands: policy.commands,
         workspace: request.workspace.unwrap_or(policy.workspace),
+        prepare: policy.prepare,
+        loopback: policy.loopback,
         owner: request.owner,
         version: request.version,
     })

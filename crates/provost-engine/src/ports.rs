@@ -11,7 +11,7 @@ use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Placed, Published, Side, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, Side, TestRun,
 };
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
@@ -77,6 +77,9 @@ impl PortError {
 pub trait Host {
     /// Keeps the base commit of a run by a ref of ours, before any record names it.
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
+
+    /// Gets hold of the prepared layers of the base, and makes those that are not there.
+    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError>;
 
     /// Makes the private directory of the attempt at the base commit, anew if it is there.
     fn workspace(&mut self, state: &State) -> Result<Placed, PortError>;

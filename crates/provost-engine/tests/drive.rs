@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+use std::collections::BTreeMap;
+
 use provost_core::code::Code;
 use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, sha256};
+use provost_core::path::RepoPath;
+use provost_core::prepare;
 use provost_core::protect::Extra;
 use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::run::{Gate, State, Step};
@@ -82,6 +86,19 @@ impl Machine {
     }
 }
 
+/// A step that makes the dependencies of the base.
+fn dependencies() -> prepare::Step {
+    let path = |text: &str| RepoPath::try_from(text).unwrap();
+    prepare::Step {
+        name: "deps".to_owned(),
+        run: vec![vec!["make".to_owned()]],
+        inputs: vec![path("app")],
+        outputs: vec![prepare::Output::Tree(path("deps"))],
+        net: Vec::new(),
+        env: BTreeMap::new(),
+    }
+}
+
 fn opening() -> Opened {
     let document = json!({
         "task_id": "task-0001",
@@ -124,6 +141,8 @@ fn opening() -> Opened {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        prepare: vec![dependencies()],
+        loopback: false,
         owner: process(1),
         version: "0".to_owned(),
     }
@@ -144,6 +163,7 @@ fn a_run_ends_as_its_facts_say() {
         let state = machine.begin().unwrap();
         assert_eq!(state.finished.unwrap().code, want, "{behaviour:?}");
         assert_eq!(state.published.is_some(), want == Code::Ok, "{behaviour:?}");
+        assert_eq!(state.layers.map(|layers| layers.len()), Some(1));
         assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
     }
 }
@@ -152,6 +172,7 @@ fn a_run_ends_as_its_facts_say() {
 fn a_run_is_cancelled_before_any_step_and_left_clean() {
     for step in [
         Step::Lease,
+        Step::Prepare,
         Step::Workspace,
         Step::Selftest,
         Step::Agent,
@@ -186,6 +207,7 @@ fn what_a_failed_agent_left_is_judged_too() {
 #[test]
 fn a_step_that_cannot_be_done_ends_the_run_with_its_reason() {
     for step in [
+        Step::Prepare,
         Step::Workspace,
         Step::Selftest,
         Step::Agent,

@@ -8,9 +8,11 @@
 
 mod accept;
 mod layered;
+mod prepare;
 mod profile;
 mod proof;
 mod target;
+mod visit;
 mod watched;
 mod workspaces;
 
@@ -24,8 +26,8 @@ use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Left, Placed, Published, ResultFile, Salvage, Side,
-    TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, Salvage,
+    Side, TestRun,
 };
 use provost_core::run::{Site, State};
 use provost_core::time;
@@ -35,7 +37,9 @@ use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, Lower};
+pub use prepare::{Plan, Ready};
 pub use profile::{outlet, user_toolchain};
+pub use visit::Visit;
 
 use profile::Places;
 
@@ -57,6 +61,8 @@ pub struct Machine {
     launcher: Launcher,
     /// What the workspace of the attempt stands on, if it is an overlay.
     lower: Option<Lower>,
+    /// The prepared layers of the base, once somebody asked for them.
+    ready: Option<Ready>,
 }
 
 impl Machine {
@@ -68,6 +74,7 @@ impl Machine {
             bundle: bundle.to_owned(),
             launcher: Launcher::own(),
             lower: None,
+            ready: None,
         }
     }
 
@@ -159,6 +166,12 @@ fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
 impl Host for Machine {
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError> {
         self.keep(&format!("refs/provost/base/{run_id}"), base)
+    }
+
+    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError> {
+        let plan = Plan::of(state, &state.opened.base_tree, prepare::LOGS);
+        let ready = self.ready(plan, watch)?;
+        Ok(self.ready.insert(ready).layered.clone())
     }
 
     fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
@@ -278,6 +291,7 @@ impl Host for Machine {
             _ => Cleaned::default(),
         };
         self.lower = None;
+        self.ready = None;
         let stay: BTreeSet<PathBuf> = state
             .left
             .iter()

@@ -13,9 +13,11 @@
 mod checkout;
 mod delta;
 mod index;
+pub(crate) mod layer;
 mod lower;
 mod manifest;
 mod remove;
+pub(crate) mod shelf;
 mod size;
 
 use std::fs::DirBuilder;
@@ -23,14 +25,18 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::change::Finding;
+use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_engine::ports::PortError;
 
 use crate::boxes::Mount;
 use crate::capture::{self, CaptureError, Limits, Source};
 use crate::git::{GitError, Repository, config};
 
-pub use lower::{Collected, Lower, Lowers};
+pub use layer::{Layer, Layers};
+pub use lower::{Lower, Lowers};
 pub use remove::remove;
+pub use shelf::Collected;
 pub use size::size;
 
 /// A directory that an attempt or a command works in.
@@ -162,6 +168,12 @@ pub enum WorkspaceError {
     /// Git failed.
     #[error("git failed while the workspace was made")]
     Git(#[from] GitError),
+}
+
+impl From<WorkspaceError> for PortError {
+    fn from(error: WorkspaceError) -> Self {
+        Self::of(Code::HostFailed, error)
+    }
 }
 
 /// Wraps an error of the system.

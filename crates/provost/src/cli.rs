@@ -17,11 +17,13 @@ mod log;
 mod net;
 mod package;
 mod packet;
+mod prepare;
 mod resume;
 mod run;
 mod runs;
 mod salvage;
 mod schema;
+mod shell;
 mod snapshot;
 mod verify;
 
@@ -55,6 +57,8 @@ enum Command {
     Init,
     /// Say whether this machine has what runs need.
     Doctor(doctor::Doctor),
+    /// Make dependencies ready for boxes that have no network.
+    Prepare(prepare::Prepare),
     /// Watch agents work under contract, in a temporary repository.
     Demo(demo::Demo),
     /// Let an agent work under contract, and judge what it left.
@@ -90,6 +94,8 @@ enum Command {
     Board(board::Board),
     /// Run any command behind the same walls as an agent.
     Box(boxed::Boxed),
+    /// Enter the box that the acceptance commands of a run had.
+    Shell(shell::Shell),
     /// Judge something by the rules, without running anything.
     #[command(subcommand)]
     Check(check::Check),
@@ -115,12 +121,18 @@ enum Command {
 
 /// The commands, by what a person is up to.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["init", "doctor", "demo", "completions"]),
+    (
+        "Begin",
+        &["init", "doctor", "prepare", "demo", "completions"],
+    ),
     ("Work", &["run", "status", "land", "resume"]),
     ("Look", &["runs", "show", "diff", "log", "explain"]),
     ("Prove", &["verify", "key"]),
     ("Recover and tidy", &["salvage", "lease", "gc"]),
-    ("Judge and box by hand", &["check", "snapshot", "box"]),
+    (
+        "Judge and box by hand",
+        &["check", "snapshot", "box", "shell"],
+    ),
     (
         "Formats of others",
         &["board", "packet", "package", "convert", "schema"],
@@ -206,6 +218,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Run(run) => run::run(&run, reader),
         Command::Init => init::run(),
         Command::Doctor(doctor) => Ok(doctor::run(&doctor)),
+        Command::Prepare(prepare) => prepare::run(&prepare, reader),
         Command::Demo(demo) => demo::run(&demo, reader),
         Command::Status => runs::status(),
         Command::Runs => runs::list(),
@@ -220,6 +233,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Board(board) => board::run(&board),
         Command::Gc(gc) => gc::run(&gc),
         Command::Box(boxed) => boxed::run(boxed),
+        Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
         Command::Convert(convert) => convert::run(&convert, reader),

@@ -79,6 +79,7 @@ impl Onlooker {
 fn words(step: Step) -> &'static str {
     match step {
         Step::Lease => "getting the lease on the scope",
+        Step::Prepare => "preparing dependencies",
         Step::Workspace => "making the workspace",
         Step::Selftest => "testing the box",
         Step::Agent => "agent at work",

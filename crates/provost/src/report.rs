@@ -7,7 +7,7 @@ use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, CommandRun, Side, Stream};
+use provost_core::run::fact::{Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
@@ -76,6 +76,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "tests": tests(state),
+        "layers": layers(state),
         "network": state.agent.as_ref().map_or(&[][..], |agent| &agent.network),
         "lines": beside.closer.as_ref().map(lines),
         "logs": logs(state).map(|stream| &stream.file).collect::<Vec<_>>(),
@@ -104,6 +105,26 @@ fn tests(state: &State) -> Value {
     })
 }
 
+/// The prepared layers, of the candidate if it had others than the base.
+fn layers(state: &State) -> &[Layered] {
+    let judged = state.tests.get(&Side::Candidate).map(|run| &run.layers);
+    judged.or(state.layers.as_ref()).map_or(&[], Vec::as_slice)
+}
+
+/// A layer, for a person.
+pub(crate) fn layer(layer: &Layered) -> String {
+    let state = match &layer.made {
+        Some(_) => "made now",
+        None => "made before",
+    };
+    let (name, key, bytes) = (
+        &layer.name,
+        &layer.key[..12.min(layer.key.len())],
+        layer.bytes,
+    );
+    format!("{name}  {state}, {bytes} bytes, key {key}\n")
+}
+
 fn lines(closer: &Closer) -> Value {
     let row = |(path, lines): (&RawPath, &Option<Lines>)| {
         let (added, removed) = (lines.map(|it| it.added), lines.map(|it| it.removed));
@@ -116,7 +137,7 @@ fn lines(closer: &Closer) -> Value {
 fn logs(state: &State) -> impl Iterator<Item = &Stream> {
     let agent = state.agent.iter();
     let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
-    let commands = state.tests.values().flat_map(|run| &run.commands);
+    let commands = state.tests.values().flat_map(TestRun::everything);
     let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
     agent.chain(commands).filter(|stream| stream.kept > 0)
 }
@@ -141,6 +162,9 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     }
     text += &beginning(state, beside.closer.as_ref());
     text += &work(state, beside.closer.as_ref());
+    for one in layers(state) {
+        text += &format!("  prepared {}", layer(one));
+    }
     for line in state
         .agent
         .iter()

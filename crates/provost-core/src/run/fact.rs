@@ -1,7 +1,10 @@
 //! The facts a run is made of, as its ledger holds them.
 
+mod layer;
+
 use std::collections::BTreeMap;
 
+pub use layer::{Layered, Made};
 use serde::{Deserialize, Serialize};
 
 use super::{Gate, Step};
@@ -13,6 +16,7 @@ use crate::net::book::Traffic;
 use crate::net::credential::Credential;
 use crate::object::{ObjectFormat, Oid};
 use crate::path::RawPath;
+use crate::prepare;
 use crate::protect::Extra;
 use crate::record::{self, Event, Level};
 use crate::verdict::Verdict;
@@ -49,6 +53,12 @@ pub enum Fact {
     Leased {
         /// Grows with every lease ever granted here.
         fence: u64,
+    },
+    /// The dependencies of the base are there.
+    #[serde(rename = "LAYERS_READY")]
+    Prepared {
+        /// In the order of their steps.
+        layers: Vec<Layered>,
     },
     /// The private directory is there.
     #[serde(rename = "WORKTREE_CREATED")]
@@ -127,6 +137,12 @@ pub struct Opened {
     /// How the repository's policy at the base wants workspaces made.
     #[serde(default, skip_serializing_if = "WorkspaceChoice::is_auto")]
     pub workspace: WorkspaceChoice,
+    /// What the repository's policy at the base wants prepared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<prepare::Step>,
+    /// Whether acceptance commands have a loopback of their own, by the policy at the base.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loopback: bool,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.
@@ -320,10 +336,21 @@ pub struct TestRun {
     pub cached: bool,
     /// SHA-256 of the box profile.
     pub profile: String,
+    /// The prepared layers in the box.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layered>,
     /// The commands, in the contract's order.
     pub commands: Vec<CommandRun>,
     /// Paths of the tree that the commands changed or removed.
     pub altered: Vec<RawPath>,
+}
+
+impl TestRun {
+    /// Every command that ran for it, also those that made a layer.
+    pub fn everything(&self) -> impl Iterator<Item = &CommandRun> {
+        let made = self.layers.iter().filter_map(|layer| layer.made.as_ref());
+        made.flat_map(|made| &made.commands).chain(&self.commands)
+    }
 }
 
 /// One run of one acceptance command.

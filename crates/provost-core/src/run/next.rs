@@ -73,6 +73,8 @@ impl State {
             Next::Do(Step::Lease)
         } else if self.published.is_some() {
             self.wind_up(Verdict::allow("every gate passed"))
+        } else if self.layers.is_none() && !self.opened.prepare.is_empty() {
+            Next::Do(Step::Prepare)
         } else if self.site != Site::Workspace {
             Next::Do(Step::Workspace)
         } else if self.tested.is_none() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Left, Names, NoFact, Opened, Published,
-    Salvage, Side, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
+    Published, Salvage, Side, TestRun,
 };
 use super::{Gate, Step};
 use crate::lease::Owner;
@@ -33,6 +33,8 @@ pub struct State {
     pub pending: Option<Step>,
     /// The fencing number, while the scope is ours.
     pub fence: Option<u64>,
+    /// The prepared layers of the base.
+    pub layers: Option<Vec<Layered>>,
     /// What of the run is on disk.
     pub site: Site,
     /// Where the last workspace was finished, also when it is gone.
@@ -140,6 +142,7 @@ impl State {
             attempt: 1,
             pending: None,
             fence: None,
+            layers: None,
             site: Site::Empty,
             worked_in: None,
             tested: None,
@@ -178,6 +181,10 @@ impl State {
             Fact::Leased { fence } => {
                 self.fence = Some(fence);
                 self.end(Step::Lease)
+            }
+            Fact::Prepared { layers } => {
+                self.layers = Some(layers);
+                self.end(Step::Prepare)
             }
             Fact::Workspace(placed) => {
                 self.site = Site::Workspace;

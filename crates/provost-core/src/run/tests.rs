@@ -72,6 +72,8 @@ fn opened() -> Fact {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        prepare: Vec::new(),
+        loopback: false,
         owner: owner(),
         version: "0".to_owned(),
     }))
@@ -159,6 +161,7 @@ fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> 
         tree: oid(tree),
         cached: false,
         profile: sha256(b"profile"),
+        layers: Vec::new(),
         commands: endings.iter().map(command).collect(),
         altered: altered.iter().map(|path| RawPath::new(*path)).collect(),
     };

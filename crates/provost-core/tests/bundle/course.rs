@@ -95,6 +95,8 @@ fn opened(draft: &Draft) -> Fact {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        prepare: Vec::new(),
+        loopback: false,
         owner: Owner {
             host: word(),
             boot: word(),
@@ -109,6 +111,7 @@ fn opened(draft: &Draft) -> Fact {
 fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
     match step {
         Step::Lease => Fact::Leased { fence: 1 },
+        Step::Prepare => Fact::Prepared { layers: Vec::new() },
         Step::Workspace => Fact::Workspace(Placed {
             path: "elsewhere".to_owned(),
             kind: WorkspaceKind::Copy,
@@ -180,6 +183,7 @@ fn tests(state: &State, side: Side) -> TestRun {
         tree,
         cached: false,
         profile: sha256(b"profile"),
+        layers: Vec::new(),
         commands: state.contract().unwrap().tests.iter().map(run).collect(),
         altered: Vec::new(),
     }

@@ -6,9 +6,10 @@ use provost_core::change::{Change, Ignored, Node as Entry};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
+use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Placed, Published, ResultFile,
-    Salvage, Side, Stream, TestRun, WorkspaceKind,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Published,
+    ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{State, Step};
 
@@ -105,6 +106,20 @@ impl Host for SimHost {
         power.call(|| {
             refs.insert(format!("refs/provost/base/{run_id}"));
         })
+    }
+
+    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError> {
+        self.refuse(Step::Prepare)?;
+        watch.tick(&Progress::default());
+        let layer = |step: &prepare::Step| Layered {
+            name: step.name.clone(),
+            key: sha256(step.name.as_bytes()),
+            sha256: sha256(b"layer"),
+            bytes: 1,
+            made: None,
+        };
+        let steps = &state.opened.prepare;
+        self.power.call(|| steps.iter().map(layer).collect())
     }
 
     fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
@@ -231,6 +246,7 @@ impl Host for SimHost {
             tree: tree.clone(),
             cached: false,
             profile: sha256(b"profile"),
+            layers: Vec::new(),
             commands: tests.iter().map(command).collect(),
             altered: Vec::new(),
         })

@@ -5,9 +5,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
@@ -42,6 +43,9 @@ pub enum Stdin {
     Null,
     /// These bytes. They wait in memory, so a payload that never reads holds nobody up.
     Bytes(Vec<u8>),
+    /// What is typed at this end of a [`super::Terminal`]; it shows both streams then, and no file
+    /// does.
+    Terminal(PathBuf),
 }
 
 /// The program that becomes the launcher; its `main` calls [`super::main_if_launcher`].
@@ -110,7 +114,9 @@ impl Launcher {
             driver: i32::try_from(std::process::id()).unwrap_or(0),
             profile: profile.clone(),
             argv: command.argv.clone(),
+            terminal: matches!(command.stdin, Stdin::Terminal(_)),
         };
+        let on_terminal = spec.terminal;
         let spec = serde_json::to_vec(&spec).map_err(BoxError::Profile)?;
         let spec = wire::sealed("provost-box", &spec).map_err(BoxError::machine("memory"))?;
         let stdin = stdin(&command.stdin)?;
@@ -119,6 +125,18 @@ impl Launcher {
         let (stderr, stderr_of_box) = pipe()?;
         let stdout = Stream::create(stdout, &command.stdout, limits.output_bytes)?;
         let stderr = Stream::create(stderr, &command.stderr, limits.output_bytes)?;
+        let (stdout_of_box, stderr_of_box) = if on_terminal {
+            // The pipes end at once.
+            let again = || {
+                stdin.try_clone().map_err(|source| BoxError::Machine {
+                    what: "a terminal",
+                    source,
+                })
+            };
+            (again()?, again()?)
+        } else {
+            (stdout_of_box, stderr_of_box)
+        };
         let (control, control_of_launcher) = sockets()?;
         let (go_of_init, go) = sockets()?;
         let passed = [spec.as_fd(), stdin.as_fd(), go_of_init.as_fd()];
@@ -167,6 +185,10 @@ fn stdin(stdin: &Stdin) -> Result<OwnedFd, BoxError> {
         Stdin::Bytes(bytes) => {
             wire::sealed("provost-stdin", bytes).map_err(BoxError::machine("memory"))
         }
+        Stdin::Terminal(path) => terminal(path).map_err(|source| BoxError::Machine {
+            what: "a terminal",
+            source: source.into(),
+        }),
         Stdin::Null => File::open("/dev/null")
             .map(OwnedFd::from)
             .map_err(|source| BoxError::Machine {
@@ -174,6 +196,12 @@ fn stdin(stdin: &Stdin) -> Result<OwnedFd, BoxError> {
                 source,
             }),
     }
+}
+
+/// Opens a terminal without making it our own.
+fn terminal(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), BoxError> {

@@ -10,7 +10,7 @@
 //! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
 //!   network namespace and seccomp. A wall that cannot be built means no box.
 //! - The box dies with its payload, its launcher and its driver.
-//! - `unsafe` is in `sys`, `early`, and in the attempts of the probe to get out.
+//! - `unsafe` is in `sys`, `early`, `terminal`, and in the attempts of the probe to get out.
 
 mod attempts;
 mod availability;
@@ -36,6 +36,7 @@ mod running;
 pub mod selftest;
 mod streams;
 mod sys;
+mod terminal;
 mod toolchain;
 mod wire;
 
@@ -52,6 +53,7 @@ pub use profile::Hole;
 pub use profile::{Limits, Mount, Network, Profile};
 pub use running::{Control, Ended, How, Progress, Running};
 pub use streams::StreamFacts;
+pub use terminal::Terminal;
 pub use toolchain::{Toolchain, toolchain_mounts};
 
 /// Starts `command` in a box, with the running program as launcher; see [`Launcher::start`].

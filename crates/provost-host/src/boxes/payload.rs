@@ -16,14 +16,18 @@ use super::{filter, paths, sys};
 
 /// Becomes the payload; returns only to say why not.
 pub(crate) fn run(spec: &Spec) -> Failure {
-    match narrow(&spec.profile) {
+    match narrow(&spec.profile, spec.terminal) {
         Ok(()) => execute(spec),
         Err(failure) => failure,
     }
 }
 
-fn narrow(profile: &Profile) -> Result<(), Failure> {
+fn narrow(profile: &Profile, terminal: bool) -> Result<(), Failure> {
     rustix::process::setsid().map_err(Failure::at("session"))?;
+    if terminal {
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())
+            .map_err(Failure::at("terminal"))?;
+    }
     rustix::process::umask(Mode::from_raw_mode(0o022));
     rustix::process::chdir(&profile.workdir).map_err(Failure::at(format!(
         "workdir {}",

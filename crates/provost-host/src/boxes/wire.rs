@@ -31,6 +31,9 @@ pub(crate) struct Spec {
     pub(crate) driver: i32,
     pub(crate) profile: Profile,
     pub(crate) argv: Vec<String>,
+    /// Whether its input is a terminal, which becomes its own.
+    #[serde(default)]
+    pub(crate) terminal: bool,
 }
 
 /// What the launcher says.

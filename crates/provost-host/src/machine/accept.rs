@@ -17,9 +17,10 @@ use provost_engine::drive::contract;
 use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
+use super::prepare::{self, Plan, Ready};
 use super::watched::Watched;
 use super::{Machine, host, profile, uncaptured};
-use crate::boxes::{Mount, Profile, Stdin};
+use crate::boxes::{Mount, Network, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::proxy::Outlet;
 use crate::workspace::Workspace;
@@ -28,6 +29,22 @@ use crate::workspace::Workspace;
 pub(super) const TESTS: &str = "tests";
 
 impl Machine {
+    /// The box of an acceptance command of the run, with what was prepared for its tree.
+    pub(super) fn test_profile(
+        &self,
+        state: &State,
+        contract: &Contract,
+        tree: Mount,
+        ready: &Ready,
+    ) -> Profile {
+        let mut profile = self.tree_profile(contract, tree);
+        ready.add_to(&mut profile);
+        if state.opened.loopback {
+            profile.network = Network::Loopback;
+        }
+        profile
+    }
+
     /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
     pub(super) fn run_tests(
         &self,
@@ -36,30 +53,38 @@ impl Machine {
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
         let contract = contract(state)?;
+        let prepared = match side {
+            Side::Base | Side::Candidate => prepare::LOGS.to_owned(),
+            Side::Merged => logs.to_owned(),
+        };
+        let ready = self.ready(Plan::of(state, tree, &prepared), watch)?;
         // Without the place of the workspace, which differs from run to run.
         let anywhere = Mount::Writable {
             source: "/".into(),
             target: profile::TREE.into(),
         };
-        let shape = self.tree_profile(&contract, anywhere);
+        let shape = self.test_profile(state, &contract, anywhere, &ready);
         let digest = shape
             .digest()
             .map_err(|error| PortError::of(error.code(), error))?;
         let memory = Memory::of(&self.places.cache, tree, &digest, &contract);
         if side == Side::Base
-            && let Some(run) = memory.recall(&self.bundle)
+            && let Some(mut run) = memory.recall(&self.bundle)
         {
+            run.layers = ready.layered;
             return Ok(run);
         }
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
         let fresh = self.fresh(state, tree, &directory)?;
+        ready.make_places(&fresh.workspace.tree, None)?;
+        let mount = fresh.workspace.mount(profile::TREE.as_ref());
         let round = Round {
             machine: self,
             tree,
             logs,
-            profile: self.tree_profile(&contract, fresh.workspace.mount(profile::TREE.as_ref())),
+            profile: self.test_profile(state, &contract, mount, &ready),
             workspace: &fresh.workspace,
         };
         let (commands, altered) = round.run(&contract.tests, watch)?;
@@ -69,6 +94,7 @@ impl Machine {
             tree: tree.clone(),
             cached: false,
             profile: digest,
+            layers: ready.layered,
             commands,
             altered,
         };

@@ -17,7 +17,7 @@ use provost_engine::ports::PortError;
 use super::{Machine, git};
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
 use crate::proxy::{Outlet, Secret};
-use crate::workspace::Lowers;
+use crate::workspace::{Layers, Lowers};
 
 /// Where the checkout is in a box; always the same, so that build caches fit.
 pub(super) const TREE: &str = "/workspace";
@@ -41,6 +41,7 @@ pub(super) struct Places {
     pub(super) run: PathBuf,
     pub(super) home: PathBuf,
     pub(super) lowers: Lowers,
+    pub(super) layers: Layers,
 }
 
 impl Places {
@@ -50,6 +51,7 @@ impl Places {
             cache: cache.to_owned(),
             home: run.join("home"),
             lowers: Lowers::new(cache),
+            layers: Layers::new(cache),
             run,
         }
     }
@@ -103,6 +105,9 @@ impl Machine {
             source: self.places.home.clone(),
             target: HOME.into(),
         });
+        if let Some(ready) = &self.ready {
+            ready.add_to(&mut profile);
+        }
         for target in self.walls(state, &contract)? {
             profile.add(Mount::Protect { target });
         }
@@ -133,6 +138,11 @@ impl Machine {
 
     /// The box of an acceptance command: nothing but the tree and the toolchain.
     pub(super) fn tree_profile(&self, contract: &Contract, tree: Mount) -> Profile {
+        self.box_of(tree, contract.time_limit.as_secs())
+    }
+
+    /// A box with nothing but a tree and the toolchain, for so many seconds.
+    pub(super) fn box_of(&self, tree: Mount, seconds: u64) -> Profile {
         let mut profile = Profile::minimal();
         user_toolchain().add_to(&mut profile);
         let objects = self.repo.objects().to_owned();
@@ -142,7 +152,10 @@ impl Machine {
             target: OBJECTS.into(),
         });
         profile.workdir = TREE.into();
-        profile.limits.wall_seconds = contract.time_limit.as_secs();
+        profile.limits.wall_seconds = seconds;
+        // Looking for leaks needs ptrace, which no box has; every program built so would fail.
+        let quiet = ("ASAN_OPTIONS", "detect_leaks=0");
+        profile.env.insert(quiet.0.to_owned(), quiet.1.to_owned());
         profile
     }
 

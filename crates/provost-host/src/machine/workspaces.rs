@@ -3,7 +3,7 @@
 //! A copy behaves like any directory. An overlay costs next to nothing however large the tree is, but
 //! the kernel refuses to rename a directory that it stands on, so small trees are copied.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
@@ -11,6 +11,7 @@ use provost_core::run::State;
 use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
 use provost_engine::ports::PortError;
 
+use super::prepare::{LOGS, Patient, Plan};
 use super::{Machine, git, layered, profile};
 use crate::boxes::Mount;
 use crate::capture::Source;
@@ -65,13 +66,27 @@ impl Machine {
 
     /// Gets hold of what the workspace of the attempt stands on; a driver that took over has not.
     pub(super) fn stand(&mut self, state: &State) -> Result<(), PortError> {
-        let left = workspace::left_in(&self.places.attempt(state.attempt));
+        let directory = self.places.attempt(state.attempt);
+        let left = workspace::left_in(&directory);
         if self.lower.is_none() && matches!(left, Some(Source::Upper(_))) {
             let tree = &state.opened.base_tree;
             let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
             self.lower = Some(lower);
         }
-        Ok(())
+        if self.ready.is_none() {
+            let plan = Plan::of(state, &state.opened.base_tree, LOGS);
+            self.ready = Some(self.ready(plan, &mut Patient)?);
+        }
+        let ready = self.ready.as_ref();
+        ready.map_or(Ok(()), |ready| {
+            let tree = Workspace::open(&directory, self.lowers()).tree;
+            ready.make_places(&tree, Some(&self.places.home))
+        })
+    }
+
+    /// What the workspace of the attempt stands on.
+    fn lowers(&self) -> Vec<PathBuf> {
+        self.lower.iter().map(Lower::files).collect()
     }
 
     /// The workspace in `directory` as a box has it.

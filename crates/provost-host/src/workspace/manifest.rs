@@ -1,4 +1,4 @@
-//! Remembers what the kernel says about each file of a checkout, to see whether anybody touched it.
+//! Remembers what the kernel says about each file of a directory, to see whether anybody touched it.
 //!
 //! Nobody can set the change time of a file, so one that was written to, replaced or renamed is
 //! noticed without being read; an entry that came or went shows in the times of its directory.
@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use provost_core::object::{Oid, sha256};
+use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, Stat};
@@ -45,13 +45,15 @@ impl From<&Stat> for Facts {
     }
 }
 
-/// Everything in a checkout.
+/// Everything in a directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Manifest {
-    /// The tree that was checked out.
-    pub(super) tree: Oid,
+pub(crate) struct Manifest {
+    /// What the directory is called; one word.
+    pub(crate) name: String,
+    /// What its maker wants to be known; one word or none.
+    pub(crate) note: String,
     /// What all files hold together.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// What each directory holds, by name; the top one holds itself as well, by the name `.`.
     directories: Vec<(RawPath, Names)>,
 }
@@ -59,11 +61,11 @@ pub(super) struct Manifest {
 type Names = Vec<(Vec<u8>, Facts)>;
 
 impl Manifest {
-    /// Asks the kernel about `paths`, which are all files of the checkout `root`, and about all
-    /// directories they lie in.
+    /// Asks the kernel about `paths`, which are all files (and all empty directories) below `root`,
+    /// and about all directories they lie in.
     pub(super) fn take<'a>(
         root: &Path,
-        tree: &Oid,
+        (name, note): (&str, &str),
         paths: impl Iterator<Item = &'a RawPath>,
     ) -> std::io::Result<Self> {
         let mut names: BTreeMap<RawPath, Vec<Vec<u8>>> = BTreeMap::new();
@@ -85,7 +87,8 @@ impl Manifest {
         let names = directories.iter().flat_map(|(_, names)| names);
         let sizes = names.map(|(_, facts)| facts.size);
         Ok(Self {
-            tree: tree.clone(),
+            name: name.to_owned(),
+            note: note.to_owned(),
             bytes: sizes.fold(0, u64::saturating_add),
             directories,
         })
@@ -114,7 +117,7 @@ impl Manifest {
 
     /// Writes it to the new file `path`, and waits until it is on disk.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
-        let mut bytes = format!("{} {}\n", self.tree, self.bytes).into_bytes();
+        let mut bytes = format!("{} {} {}\n", self.name, self.note, self.bytes).into_bytes();
         for (directory, names) in &self.directories {
             bytes.extend_from_slice(directory.as_bytes());
             writeln!(bytes, "\0{}", names.len())?;
@@ -151,8 +154,10 @@ impl Manifest {
             return None;
         }
         let mut rest = body;
-        let (tree, bytes) = line(&mut rest)?.split_once(' ')?;
-        let (tree, bytes) = (tree.try_into().ok()?, bytes.parse().ok()?);
+        let head: Vec<&str> = line(&mut rest)?.split(' ').collect();
+        let [title, note, bytes] = head[..] else {
+            return None;
+        };
         let mut directories = Vec::new();
         while !rest.is_empty() {
             let directory = RawPath::new(name(&mut rest)?);
@@ -165,8 +170,9 @@ impl Manifest {
             directories.push((directory, names));
         }
         Some(Self {
-            tree,
-            bytes,
+            name: title.to_owned(),
+            note: note.to_owned(),
+            bytes: bytes.parse().ok()?,
             directories,
         })
     }
@@ -241,8 +247,7 @@ mod tests {
         symlink("four", root.join("link")).unwrap();
         let paths = ["a/b/c/one", "a/two", "a/b/three\nlines", "four", "link"];
         let paths: Vec<RawPath> = paths.iter().map(|path| RawPath::new(*path)).collect();
-        let tree = Oid::try_from("4b825dc642cb6eb9a060e54bf8d69288fbee4904").unwrap();
-        let manifest = Manifest::take(&root, &tree, paths.iter()).unwrap();
+        let manifest = Manifest::take(&root, ("4b82", "note"), paths.iter()).unwrap();
         (place, manifest)
     }
 

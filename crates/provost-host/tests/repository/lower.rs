@@ -162,14 +162,14 @@ fn the_least_recently_used_goes_first_and_none_that_is_used() {
         drop(hold(at));
     }
     let one = 101_000;
-    assert_eq!(ground.lowers.collect(u64::MAX).unwrap().checkouts, 0);
+    assert_eq!(ground.lowers.collect(u64::MAX).unwrap().count, 0);
     let collected = ground.lowers.collect(3 * one).unwrap();
-    assert_eq!(collected.checkouts, 1, "{collected:?}");
+    assert_eq!(collected.count, 1, "{collected:?}");
     assert!(!ground.place(2).exists() && ground.place(1).exists());
-    assert_eq!(ground.lowers.collect(0).unwrap().checkouts, 1);
+    assert_eq!(ground.lowers.collect(0).unwrap().count, 1);
     assert_eq!(ground.entries(), [ground.trees[0].as_str()]);
     drop(user);
-    assert_eq!(ground.lowers.collect(0).unwrap().checkouts, 1);
+    assert_eq!(ground.lowers.collect(0).unwrap().count, 1);
     assert!(ground.entries().is_empty());
 }
 

@@ -7,7 +7,9 @@ use std::path::{Component, Path, PathBuf};
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_host::boxes::{BoxError, Command, Control, How, Launcher, Mount, Profile, Stdin};
+use provost_host::boxes::{
+    BoxError, Command, Control, Ended, How, Launcher, Mount, Profile, Stdin,
+};
 use provost_host::machine::user_toolchain;
 use serde_json::json;
 use signal_hook::consts::SIGINT;
@@ -98,15 +100,21 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
         shown.copy(&command);
         Control::Continue
     };
-    let ended = match running.wait(&mut follow) {
-        Err(error) if error.is_exec() => return Ok(not_started(&error)),
-        ended => ended.map_err(failed)?,
-    };
+    let ended = running.wait(&mut follow);
     shown.copy(&command);
+    outcome("provost box", ended)
+}
+
+/// What became of a command that `who` ran in a box.
+pub(super) fn outcome(who: &str, ended: Result<Ended, BoxError>) -> Outcome {
+    let ended = match ended {
+        Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
+        ended => ended.map_err(|error| Failure::of(error.code(), &error))?,
+    };
     for line in traffic::lines(&ended.network) {
-        tell(&format!("provost box: network: {line}"));
+        tell(&format!("{who}: network: {line}"));
     }
-    let mut answer = answer(ended.how);
+    let mut answer = answer(who, ended.how);
     answer.json["network"] = json!(ended.network);
     Ok(answer)
 }
@@ -119,7 +127,7 @@ const NOT_FOUND: u8 = 127;
 const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
 const SIGNALLED: i32 = 128;
 
-fn answer(how: How) -> Answer {
+fn answer(who: &str, how: How) -> Answer {
     let byte = |status: i32| u8::try_from(status).unwrap_or(u8::MAX);
     let (status, words) = match how {
         How::Exited(status) => (byte(status), None),
@@ -136,7 +144,7 @@ fn answer(how: How) -> Answer {
     };
     // Stdout belongs to the command.
     if let Some(words) = words {
-        tell(&format!("provost box: the command {words}"));
+        tell(&format!("{who}: the command {words}"));
     }
     Answer {
         exit: Exit::Of(status),
@@ -146,13 +154,13 @@ fn answer(how: How) -> Answer {
 }
 
 /// A program that the box was made for and that could not be executed in it.
-fn not_started(error: &BoxError) -> Answer {
+fn not_started(who: &str, error: &BoxError) -> Answer {
     let (status, reason) = match error {
         BoxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
         BoxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
         other => (NOT_RUNNABLE, other.to_string()),
     };
-    tell(&format!("provost box: {}", error.exec_words().trim_end()));
+    tell(&format!("{who}: {}", error.exec_words().trim_end()));
     Answer {
         exit: Exit::Of(status),
         json: json!({ "how": "not_started", "status": status, "reason": reason }),
@@ -197,10 +205,10 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 /// A directory for the streams, gone when the command is.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn make() -> Result<Self, Failure> {
+    pub(super) fn make() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("provost-box-{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| {
             Failure::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
@@ -217,13 +225,13 @@ impl Drop for Scratch {
 
 /// How much of the streams was shown already.
 #[derive(Default)]
-struct Shown {
+pub(super) struct Shown {
     stdout: u64,
     stderr: u64,
 }
 
 impl Shown {
-    fn copy(&mut self, command: &Command) {
+    pub(super) fn copy(&mut self, command: &Command) {
         self.stdout += pass(&command.stdout, self.stdout, &mut io::stdout());
         self.stderr += pass(&command.stderr, self.stderr, &mut io::stderr());
     }

@@ -19,9 +19,10 @@ macro_rules! page {
 }
 
 /// Pages that are about more than one code.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("contract", page!("contract")),
     ("network", page!("network")),
+    ("prepare", page!("prepare")),
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
 ];
@@ -29,9 +30,9 @@ const PAGES: [(&str, &str); 4] = [
 /// Say what a code means and what to do, or print a page about a larger matter.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// A code, or a page: every field of a contract file, how the network is granted, how a board
-    /// is kept, what packages are; without one, all codes.
-    #[arg(value_name = "CODE|contract|network|board|packages")]
+    /// A code, or a page: every field of a contract file, how the network is granted, how
+    /// dependencies are prepared, how a board is kept, what packages are; without one, all codes.
+    #[arg(value_name = "CODE|contract|network|prepare|board|packages")]
     code: Option<String>,
 }
 

@@ -182,6 +182,10 @@ fn answer(
         let count = usize::try_from(total.checkouts).unwrap_or(usize::MAX);
         text += &format!(", {}", counted(count, "cached checkout"));
     }
+    if total.layers > 0 {
+        let count = usize::try_from(total.layers).unwrap_or(usize::MAX);
+        text += &format!(", {}", counted(count, "prepared layer"));
+    }
     text += &format!("; {} bytes\n", total.bytes);
     for name in &total.refs {
         text += &format!("  {name}\n");
@@ -200,7 +204,7 @@ fn answer(
         text += &format!("{refs} left alone: the bundle of the run is not here\n");
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
-        "directories": total.directories, "checkouts": total.checkouts, "left": total.left, "runs": rows,
+        "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }

@@ -5,6 +5,7 @@
 //! - A file that is there is never written; `provost.toml` is new or left alone.
 //! - A second call changes nothing and says what is there.
 
+mod dependencies;
 mod project;
 
 use std::fs::OpenOptions;
@@ -50,15 +51,25 @@ pub(super) fn run() -> Outcome {
         )
         .hint("clone it, and call `provost init` in the clone"));
     };
-    let project = project::recognise(&checkout, &on_path);
+    let dependencies = dependencies::recognise(&checkout, &on_path);
+    let pytest = dependencies.and_then(|known| known.pytest);
+    let is_there = |program: &str| on_path(program) || program == "pytest" && pytest.is_some();
+    let project = project::recognise(&checkout, &is_there);
     let greeting = project::free_name(&checkout);
-    let accept = project.accept(&greeting);
+    let accept = match (project.accept, pytest) {
+        (Some("pytest"), Some(prepared)) => prepared.to_owned(),
+        _ => project.accept(&greeting),
+    };
+    let steps = dependencies.map_or("", |known| known.step);
     let mut rows = vec![
         row("runtime root", place.root.clone()),
         row("cache", place.cache()?.to_owned()),
     ];
     place.prepare()?;
-    rows.push(policy(&checkout.join(POLICY), &project::policy(&accept))?);
+    rows.push(policy(
+        &checkout.join(POLICY),
+        &project::policy(&accept, steps),
+    )?);
     let next = next_steps(&place.repo, &greeting, &accept);
     Ok(answer(&checkout, &rows, &project, &next))
 }

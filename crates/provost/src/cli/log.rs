@@ -101,6 +101,10 @@ fn about(fact: &Fact) -> String {
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
         Fact::Leased { fence } => format!("number {fence}"),
+        Fact::Prepared { layers } => {
+            let made = layers.iter().filter(|layer| layer.made.is_some()).count();
+            format!("{}, {made} of them made", counted(layers.len(), "layer"))
+        }
         Fact::Workspace(placed) => placed.path.clone(),
         Fact::Tested(test) => format!(
             "tier {}, {}",

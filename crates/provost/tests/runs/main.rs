@@ -15,4 +15,6 @@ mod network;
 #[cfg(test)]
 mod overlay;
 #[cfg(test)]
+mod prepare;
+#[cfg(test)]
 mod scene;

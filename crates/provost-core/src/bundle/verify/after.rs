@@ -313,11 +313,11 @@ impl Named {
                 }
                 after::TEST_RESULT => {
                     let run = json::from_value::<TestRun>(payload).ok();
-                    let commands = run.into_iter().flat_map(|run| run.commands);
-                    let streams = commands.flat_map(|ran| [ran.stdout, ran.stderr]);
+                    let commands = run.iter().flat_map(TestRun::everything);
+                    let streams = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
                     let files = streams
                         .filter(|stream| is_later(&stream.file))
-                        .map(|stream| (stream.file, stream.sha256));
+                        .map(|stream| (stream.file.clone(), stream.sha256.clone()));
                     if vouched.contains(&record.seq) {
                         named.vouched.extend(files);
                     } else {

@@ -9,7 +9,7 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::retention::Fate;
 use provost_host::git::{Checkout, GitError};
-use provost_host::workspace::{self, Lowers};
+use provost_host::workspace::{self, Layers, Lowers};
 
 use super::{Known, Refs, refs};
 use crate::answer::Failure;
@@ -34,6 +34,8 @@ pub(super) struct Swept {
     pub(super) directories: Vec<PathBuf>,
     /// How many cached checkouts.
     pub(super) checkouts: u64,
+    /// How many prepared layers.
+    pub(super) layers: u64,
     /// What they held.
     pub(super) bytes: u64,
     /// What stayed although it should have gone, with the reason.
@@ -237,7 +239,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// The checkouts that overlays stand on and that nobody uses now.
+    /// The checkouts that overlays stand on, and the prepared layers, that nobody uses now.
     pub(super) fn checkouts(&mut self) -> Result<(), Failure> {
         let lowers = Lowers::new(self.place.cache()?);
         let collected = match self.mode {
@@ -245,7 +247,15 @@ impl<'a> Sweep<'a> {
             Mode::Say => lowers.idle(),
         };
         let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-        self.total.checkouts += collected.checkouts;
+        self.total.checkouts += collected.count;
+        self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
+        let layers = Layers::new(self.place.cache()?);
+        let collected = match self.mode {
+            Mode::Do => layers.collect(0),
+            Mode::Say => layers.idle(),
+        };
+        let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
+        self.total.layers += collected.count;
         self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
         Ok(())
     }
@@ -261,6 +271,7 @@ impl Swept {
         self.refs.extend(more.refs.iter().cloned());
         self.directories.extend(more.directories.iter().cloned());
         self.checkouts += more.checkouts;
+        self.layers += more.layers;
         self.bytes += more.bytes;
         self.left.extend(more.left.iter().cloned());
     }

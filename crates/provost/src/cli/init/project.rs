@@ -183,10 +183,18 @@ impl Project {
 }
 
 /// The policy a repository begins with; everything in it is a default, and its example is the
-/// command that the first run uses.
-pub(super) fn policy(accept: &str) -> String {
-    format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}")
+/// command that the first run uses. `steps` prepare what the project depends on.
+pub(super) fn policy(accept: &str, steps: &str) -> String {
+    let policy = format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}");
+    if steps.is_empty() {
+        return policy;
+    }
+    format!("{policy}\n{STEPS}\n{steps}")
 }
+
+const STEPS: &str = "\
+# What the project depends on is made once, in a box that reaches these places only,
+# and read by agents and acceptance commands; see `provost explain prepare`.";
 
 const HEAD: &str = r#"# The policy of Provost for this repository.
 #
@@ -223,7 +231,8 @@ mod tests {
     #[test]
     fn the_first_policy_adds_nothing() {
         for accept in COMMANDS {
-            let config = provost_dialects::policy::parse(policy(accept).as_bytes()).unwrap();
+            let text = policy(accept, "");
+            let config = provost_dialects::policy::parse(text.as_bytes()).unwrap();
             assert!(config.commands.is_empty(), "{accept}");
             assert!(config.agents.is_empty(), "{accept}");
             assert!(config.protect.oracle.entries().is_empty());
@@ -236,7 +245,7 @@ mod tests {
         for accept in COMMANDS {
             let is_example = |line: &str| line.starts_with("# [") || line.contains(" = ");
             let mut text = String::new();
-            let policy = policy(accept);
+            let policy = policy(accept, "");
             for line in policy.lines() {
                 match line.strip_prefix("# ") {
                     Some(example) if is_example(line) => text += &format!("{example}\n"),

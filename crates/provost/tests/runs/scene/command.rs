@@ -151,7 +151,7 @@ impl Scene {
     }
 
     /// A program in the repository, as the scene's user, with nothing of this environment.
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = match self.user {
             None => Command::new(program),
             Some(user) => {

@@ -75,10 +75,15 @@ pub(crate) fn lacks(program: &str) -> bool {
     if there {
         return false;
     }
-    eprintln!("skipped: there is no {program}");
-    let all = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
-    assert!(!all, "PROVOST_TEST_REQUIRE=all, and there is no {program}");
+    skipped(program);
     true
+}
+
+/// Says that a test is left out for want of something, and fails where everything must be there.
+pub(crate) fn skipped(lacking: &str) {
+    eprintln!("skipped: there is no {lacking}");
+    let all = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
+    assert!(!all, "PROVOST_TEST_REQUIRE=all, and there is no {lacking}");
 }
 
 /// Whether the tests run as root.

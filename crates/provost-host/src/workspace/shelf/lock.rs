@@ -21,7 +21,7 @@ pub(super) fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result
     }
 }
 
-/// The lock on a checkout that nobody uses.
+/// The lock on a directory that nobody uses.
 pub(super) fn unused(place: &Path) -> Option<OwnedFd> {
     lock(
         &place.join("lock"),

@@ -1,0 +1,350 @@
+//! Makes the dependencies of a tree ready: runs the steps of the policy, each once, in a box.
+//!
+//! # Invariants
+//!
+//! - A step runs on a checkout of the base; on another tree only where that changed its inputs, and
+//!   then what it makes is for that very tree alone.
+//! - A step reaches the network by its grants and in no other way; what it leaves is a layer that
+//!   nobody writes to any more.
+
+mod identity;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use provost_core::change::Node;
+use provost_core::code::Code;
+use provost_core::gate::command;
+use provost_core::net::book::Traffic;
+use provost_core::object::Oid;
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::prepare::{self, Circumstances, Output, Step, Use};
+use provost_core::run::State;
+use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
+use provost_core::run::judge::render_ending;
+use provost_engine::ports::{Control, PortError, Progress, Watch};
+
+use super::watched::Watched;
+use super::{Machine, git, host, profile};
+use crate::boxes::{HOME, Mount, Profile, Stdin};
+use crate::proxy::Outlet;
+use crate::workspace::layer::{self, Layer};
+use crate::workspace::{self, PrivateGit, WorkspaceError};
+
+/// Where the logs of steps are in the bundle of a run.
+pub(super) const LOGS: &str = "prepare";
+
+/// When a command of a step is ended, in seconds.
+const SECONDS: u64 = 30 * 60;
+/// How much of what a failed step printed last is told.
+const TOLD: usize = 400;
+/// Where the machine keeps the certificates it trusts, in one file.
+const TRUSTED: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Variables by which tools with certificates of their own are told to trust those of the machine.
+const TRUST: [&str; 4] = [
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+];
+
+/// What is to be made ready.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// The steps of the policy.
+    pub steps: &'a [Step],
+    /// The commit that the policy comes from.
+    pub base_commit: &'a Oid,
+    /// Its tree.
+    pub base: &'a Oid,
+    /// The tree whose dependencies they are.
+    pub tree: &'a Oid,
+    /// The directory of the bundle for what the steps print.
+    pub logs: &'a str,
+}
+
+impl<'a> Plan<'a> {
+    /// What the run of `state` has prepared for `tree`.
+    pub fn of(state: &'a State, tree: &'a Oid, logs: &'a str) -> Self {
+        Self {
+            steps: &state.opened.prepare,
+            base_commit: &state.opened.base_commit,
+            base: &state.opened.base_tree,
+            tree,
+            logs,
+        }
+    }
+}
+
+/// Somebody who waits until the end.
+pub(super) struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress) -> Control {
+        Control::Continue
+    }
+}
+
+/// The layers of one tree, which stay as they are while this value lives.
+#[derive(Debug, Default)]
+pub struct Ready {
+    layers: Vec<(Step, Layer)>,
+    /// What they are, for the record.
+    pub layered: Vec<Layered>,
+}
+
+impl Ready {
+    /// Makes room for the layers in the checkout `tree`, and in `home` if that is on disk.
+    pub(super) fn make_places(&self, tree: &Path, home: Option<&Path>) -> Result<(), PortError> {
+        let outputs = self.layers.iter().flat_map(|(step, _)| &step.outputs);
+        make_places(outputs, tree, home)
+    }
+
+    /// Puts the layers into `profile`, with the variables that lead there.
+    pub(super) fn add_to(&self, profile: &mut Profile) {
+        for (step, layer) in &self.layers {
+            for (number, output) in step.outputs.iter().enumerate() {
+                profile.add(Mount::ReadOnly {
+                    source: layer.output(number),
+                    target: target(output),
+                });
+            }
+            profile.env.extend(step.variables(HOME, Use::Used));
+        }
+    }
+}
+
+/// Where an output is in a box.
+fn target(output: &Output) -> PathBuf {
+    match output {
+        Output::Tree(path) => Path::new(profile::TREE).join(path.as_str()),
+        Output::Home(path) => Path::new(HOME).join(path.as_str()),
+    }
+}
+
+fn make_places<'a>(
+    outputs: impl Iterator<Item = &'a Output>,
+    tree: &Path,
+    home: Option<&Path>,
+) -> Result<(), PortError> {
+    for output in outputs {
+        let (root, path) = match (output, home) {
+            (Output::Tree(path), _) => (tree, path),
+            (Output::Home(path), Some(home)) => (home, path),
+            (Output::Home(_), None) => continue,
+        };
+        layer::make_place(root, path).map_err(host("make room for what was prepared"))?;
+    }
+    Ok(())
+}
+
+impl Machine {
+    /// Gets hold of the layers of `plan`, and makes those that are not there.
+    pub fn ready(&self, plan: Plan<'_>, watch: &mut dyn Watch) -> Result<Ready, PortError> {
+        let mut ready = Ready::default();
+        if plan.steps.is_empty() {
+            return Ok(ready);
+        }
+        let base = self.repo.read_tree(plan.base).map_err(git)?;
+        let other = (plan.tree != plan.base).then(|| self.repo.read_tree(plan.tree));
+        let files = other.transpose().map_err(git)?;
+        let files = files.as_ref().unwrap_or(&base);
+        if let Some(path) = prepare::in_the_way(plan.steps, files).into_iter().next() {
+            let reason = format!("`{path}` of the tree lies where a prepared output goes");
+            return Err(PortError::new(Code::PrepareFailed, reason));
+        }
+        let toolchain = identity::of(plan.steps);
+        let mut before = Vec::new();
+        let mut is_changed = false;
+        for step in plan.steps {
+            let inputs = inputs(step, files)?;
+            is_changed = is_changed || step.inputs_in(&base).as_ref() != Ok(&inputs);
+            // Whatever else a tree changed has no part in a layer that others will find.
+            let source = if is_changed { plan.tree } else { plan.base };
+            let circumstances = Circumstances {
+                toolchain: &toolchain,
+                before: &before,
+                untrusted: is_changed.then_some(plan.tree),
+            };
+            let key = prepare::key(step, &inputs, circumstances);
+            let mut making = Making {
+                machine: self,
+                step,
+                key: &key,
+                source,
+                commit: plan.base_commit,
+                earlier: &ready,
+                logs: plan.logs,
+                commands: Vec::new(),
+                network: Vec::new(),
+            };
+            let mut fill = |begun: &Path| making.fill(begun, watch);
+            let layer = self.places.layers.hold(&key, &mut fill)?;
+            ready.layered.push(Layered {
+                name: step.name.clone(),
+                key: key.clone(),
+                sha256: layer.digest().to_owned(),
+                bytes: layer.bytes(),
+                made: layer.is_new().then(|| Made {
+                    tree: source.clone(),
+                    commands: making.commands,
+                    network: making.network,
+                }),
+            });
+            ready.layers.push((step.clone(), layer));
+            before.push(key);
+        }
+        Ok(ready)
+    }
+}
+
+fn inputs<'a>(
+    step: &'a Step,
+    files: &'a BTreeMap<RawPath, Node>,
+) -> Result<BTreeMap<&'a RawPath, &'a Node>, PortError> {
+    step.inputs_in(files).map_err(|missing| {
+        let reason = format!("{}: the input `{missing}` is not in the tree", step.name);
+        PortError::new(Code::PrepareFailed, reason)
+    })
+}
+
+/// A layer that is being made.
+struct Making<'a> {
+    machine: &'a Machine,
+    step: &'a Step,
+    key: &'a str,
+    /// The tree it is made from.
+    source: &'a Oid,
+    /// What the git directory of the checkout says it is.
+    commit: &'a Oid,
+    earlier: &'a Ready,
+    logs: &'a str,
+    commands: Vec<CommandRun>,
+    network: Vec<Traffic>,
+}
+
+impl Making<'_> {
+    /// Makes the layer in the new directory `begun`.
+    fn fill(&mut self, begun: &Path, watch: &mut dyn Watch) -> Result<(), PortError> {
+        let private = PrivateGit {
+            commit: self.commit.clone(),
+            objects: profile::OBJECTS.into(),
+        };
+        let (repo, checkout) = (&self.machine.repo, begun.join("workspace"));
+        let made = workspace::create(repo, self.source, &checkout, Some(&private))?;
+        let home = begun.join("home");
+        fs::create_dir(&home).map_err(host("make the home directory"))?;
+        self.earlier.make_places(&made.tree, Some(&home))?;
+        let mut profile = self
+            .machine
+            .box_of(made.mount(profile::TREE.as_ref()), SECONDS);
+        profile.add(Mount::Writable {
+            source: home.clone(),
+            target: HOME.into(),
+        });
+        self.earlier.add_to(&mut profile);
+        profile.env.extend(self.step.variables(HOME, Use::Made));
+        if !self.step.net.is_empty() {
+            profile.grant(self.step.net.clone());
+            trust(&mut profile);
+        }
+        for argv in &self.step.run {
+            self.command(argv, begun, &profile, watch)?;
+        }
+        let place = |output: &'_ Output| match output {
+            Output::Tree(path) => (made.tree.clone(), path.clone()),
+            Output::Home(path) => (home.clone(), path.clone()),
+        };
+        let outputs: Vec<(PathBuf, RepoPath)> = self.step.outputs.iter().map(place).collect();
+        layer::close(begun, self.key, &outputs).map_err(|error| {
+            let reason = format!("{}: {}", self.step.name, whole(&error));
+            PortError::new(Code::PrepareFailed, reason)
+        })
+    }
+
+    fn command(
+        &mut self,
+        argv: &[String],
+        directory: &Path,
+        profile: &Profile,
+        watch: &mut dyn Watch,
+    ) -> Result<(), PortError> {
+        let number = self.commands.len() + 1;
+        let log = |stream: &str| {
+            let key = &self.key[..16];
+            let (logs, step) = (self.logs, &self.step.name);
+            format!("{logs}/{step}.{key}.{number}.{stream}.log")
+        };
+        let run = Watched {
+            launcher: &self.machine.launcher,
+            profile,
+            directory,
+            bundle: &self.machine.bundle,
+            what: &self.step.name,
+            stdout: log("stdout"),
+            stderr: log("stderr"),
+            outlet: Outlet::default(),
+        };
+        let ended = run.follow(argv.to_vec(), Stdin::Null, watch)?;
+        self.network.extend(ended.network);
+        let ran = CommandRun {
+            name: self.step.name.clone(),
+            argv: argv.to_vec(),
+            ending: ended.ending,
+            wall_ms: ended.wall_ms,
+            stdout: ended.stdout,
+            stderr: ended.stderr,
+        };
+        let failure = (ran.ending != Ending::Exited(0)).then(|| self.failure(&ran));
+        self.commands.push(ran);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Why a step that ended so made nothing.
+    fn failure(&self, ran: &CommandRun) -> PortError {
+        let code = match ran.ending {
+            Ending::Cancelled => Code::Cancelled,
+            Ending::LeaseLost => Code::LeaseLost,
+            _ => Code::PrepareFailed,
+        };
+        let line = command::line(&ran.argv);
+        let mut reason = format!("{}: `{line}` {}", self.step.name, render_ending(ran.ending));
+        let streams = [&ran.stderr, &ran.stdout];
+        if let Some(stream) = streams.into_iter().find(|stream| stream.kept > 0) {
+            let place = self.machine.bundle.join(&stream.file);
+            reason += &format!("; {} ends: {}", place.display(), end_of(&place));
+        }
+        for refused in self.network.iter().filter(|one| !one.allow) {
+            reason += &format!("; refused: {}", refused.target);
+        }
+        PortError::new(code, reason)
+    }
+}
+
+/// Lets the programs in a box trust whom this machine trusts.
+fn trust(profile: &mut Profile) {
+    if Path::new(TRUSTED).is_file() {
+        let variable = |name: &str| (name.to_owned(), TRUSTED.to_owned());
+        profile.env.extend(TRUST.map(variable));
+    }
+}
+
+/// An error with what led to it.
+fn whole(error: &WorkspaceError) -> String {
+    use std::error::Error as _;
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// The last words of a log.
+fn end_of(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let letters: Vec<char> = text.trim().chars().collect();
+    letters[letters.len().saturating_sub(TOLD)..]
+        .iter()
+        .collect()
+}

@@ -1,0 +1,54 @@
+//! Tells the programs of this machine from those of another, or of the day after an upgrade.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use provost_core::object::sha256;
+use provost_core::prepare::Step;
+
+use super::profile::user_toolchain;
+
+/// Programs that what a step makes may be made for, whichever of them it calls.
+const RUNTIMES: [&str; 6] = ["cc", "go", "java", "node", "python3", "rustc"];
+/// Files by which managers of versions choose a program, below the variable that leads to them.
+const CHOICES: [(&str, &str); 2] = [("PYENV_ROOT", "version"), ("RUSTUP_HOME", "settings.toml")];
+
+/// A word for the toolchain that `steps` find along PATH.
+pub(super) fn of(steps: &[Step]) -> String {
+    let toolchain = user_toolchain();
+    let path = toolchain.env.get("PATH").map_or("", String::as_str);
+    let programs = steps.iter().flat_map(|step| &step.run);
+    let programs = programs.filter_map(|argv| argv.first().map(String::as_str));
+    let programs: BTreeSet<&str> = programs.chain(RUNTIMES).collect();
+    let mut text = format!("{} {path}\n", std::env::consts::ARCH);
+    for program in programs
+        .into_iter()
+        .filter(|program| !program.contains('/'))
+    {
+        text += &format!("{program} {}\n", look(path, program));
+    }
+    for (variable, file) in CHOICES {
+        if let Some(root) = toolchain.env.get(variable) {
+            let choice = fs::read(Path::new(root).join(file)).unwrap_or_default();
+            text += &format!("{variable} {}\n", sha256(&choice));
+        }
+    }
+    sha256(text.as_bytes())
+}
+
+/// Which file `program` is along `path`, and since when.
+fn look(path: &str, program: &str) -> String {
+    let mut places = path
+        .split(':')
+        .map(|directory| Path::new(directory).join(program));
+    let found = places.find_map(|place| {
+        let place = place.canonicalize().ok()?;
+        let facts = place.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((place, facts))
+    });
+    found.map_or_else(String::new, |(place, facts)| {
+        format!("{} {} {}", place.display(), facts.len(), facts.mtime())
+    })
+}

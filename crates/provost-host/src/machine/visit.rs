@@ -1,0 +1,64 @@
+//! Lets a person into the box that the acceptance commands of a run had.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use provost_core::object::Oid;
+use provost_core::run::State;
+use provost_engine::drive::contract;
+use provost_engine::ports::{PortError, Watch};
+
+use super::prepare::{LOGS, Plan};
+use super::{Machine, host, profile, write_birth};
+use crate::boxes::{Birth, Profile};
+
+/// The directory in which a visit takes place.
+const VISIT: &str = "visit";
+
+/// How long a visit may last, in seconds.
+const SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// A box that is ready to be entered.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Visit {
+    /// What it holds.
+    pub profile: Profile,
+    directory: PathBuf,
+}
+
+impl Visit {
+    /// Writes down who the init of the box is, so that a later command can see it buried.
+    pub fn born(&self, birth: &Birth) -> io::Result<()> {
+        write_birth(&self.directory, birth)
+    }
+}
+
+impl Machine {
+    /// Makes a fresh workspace of `tree`, lets `enter` use the box around it, and removes it.
+    pub fn visit<T>(
+        &self,
+        state: &State,
+        tree: &Oid,
+        watch: &mut dyn Watch,
+        enter: impl FnOnce(&Visit) -> T,
+    ) -> Result<T, PortError> {
+        let contract = contract(state)?;
+        let ready = self.ready(Plan::of(state, tree, LOGS), watch)?;
+        let directory = self.places.run.join(VISIT);
+        self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(state, tree, &directory)?;
+        ready.make_places(&fresh.workspace.tree, None)?;
+        let mount = fresh.workspace.mount(Path::new(profile::TREE));
+        let mut profile = self.test_profile(state, &contract, mount, &ready);
+        profile.limits.wall_seconds = SECONDS;
+        let visit = Visit { profile, directory };
+        let answer = enter(&visit);
+        self.remove(&visit.directory)?;
+        // Anything else in there was kept for a person, and then this does nothing.
+        let _ = fs::remove_dir(&self.places.run);
+        Ok(answer)
+    }
+}

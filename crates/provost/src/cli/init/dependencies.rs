@@ -1,0 +1,180 @@
+//! Knows by its lock file how the dependencies of a project are prepared.
+
+use std::fs;
+use std::path::Path;
+
+/// How dependencies are prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dependencies {
+    /// The file that it was known by; it must be there.
+    file: &'static str,
+    /// Another file that must be there.
+    beside: &'static str,
+    /// The program it needs.
+    program: &'static str,
+    /// A word that the file holds, if it has dependencies at all.
+    holds: &'static str,
+    /// The step, as the policy has it.
+    pub(super) step: &'static str,
+    /// What tests such a project from then on, in place of `pytest`.
+    pub(super) pytest: Option<&'static str>,
+}
+
+const KNOWN: &[Dependencies] = &[
+    Dependencies {
+        file: "Cargo.lock",
+        beside: "Cargo.toml",
+        program: "cargo",
+        holds: "registry+",
+        step: r#"[[prepare]]
+run = "cargo fetch --locked"
+inputs = ["Cargo.toml", "Cargo.lock"]
+outputs = ["~/.cargo"]
+net = ["index.crates.io:443", "static.crates.io:443"]
+"#,
+        pytest: None,
+    },
+    Dependencies {
+        file: "go.sum",
+        beside: "go.mod",
+        program: "go",
+        holds: "",
+        step: r#"[[prepare]]
+run = "go mod download"
+inputs = ["go.mod", "go.sum"]
+outputs = ["~/go/pkg/mod"]
+net = ["proxy.golang.org:443", "sum.golang.org:443", "storage.googleapis.com:443"]
+"#,
+        pytest: None,
+    },
+    Dependencies {
+        file: "pom.xml",
+        beside: "pom.xml",
+        program: "mvn",
+        holds: "<dependency>",
+        // Java looks at no variable for its proxy.
+        step: r#"[[prepare]]
+run = "mvn -q -B -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 dependency:go-offline"
+inputs = ["pom.xml"]
+outputs = ["~/.m2"]
+net = ["repo.maven.apache.org:443"]
+"#,
+        pytest: None,
+    },
+    Dependencies {
+        file: "package-lock.json",
+        beside: "package.json",
+        program: "npm",
+        holds: "node_modules/",
+        step: r#"[[prepare]]
+run = "npm ci"
+inputs = ["package.json", "package-lock.json"]
+outputs = ["node_modules"]
+net = ["registry.npmjs.org:443"]
+"#,
+        pytest: None,
+    },
+    Dependencies {
+        file: "pnpm-lock.yaml",
+        beside: "package.json",
+        program: "pnpm",
+        holds: "packages:",
+        step: r#"[[prepare]]
+run = "pnpm install --frozen-lockfile"
+inputs = ["package.json", "pnpm-lock.yaml"]
+outputs = ["node_modules"]
+net = ["registry.npmjs.org:443"]
+"#,
+        pytest: None,
+    },
+    Dependencies {
+        file: "uv.lock",
+        beside: "pyproject.toml",
+        program: "uv",
+        holds: "",
+        step: r#"[[prepare]]
+run = "uv sync --frozen"
+inputs = ["pyproject.toml", "uv.lock"]
+outputs = [".venv"]
+net = ["pypi.org:443", "files.pythonhosted.org:443"]
+"#,
+        pytest: Some(".venv/bin/pytest"),
+    },
+    Dependencies {
+        file: "requirements.txt",
+        beside: "requirements.txt",
+        program: "python3",
+        holds: "",
+        step: r#"[[prepare]]
+run = ["python3 -m venv .venv", ".venv/bin/pip install -r requirements.txt"]
+inputs = ["requirements.txt"]
+outputs = [".venv"]
+net = ["pypi.org:443", "files.pythonhosted.org:443"]
+"#,
+        pytest: Some(".venv/bin/pytest"),
+    },
+];
+
+/// How the dependencies of the project in `root` are prepared, where the programs are that
+/// `is_there` knows.
+pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Option<Dependencies> {
+    let known = |one: &&Dependencies| {
+        let text = fs::read_to_string(root.join(one.file)).unwrap_or_default();
+        let has_some = !text.trim().is_empty() && text.contains(one.holds);
+        has_some && root.join(one.beside).is_file() && is_there(one.program)
+    };
+    KNOWN.iter().find(known).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_can_be_used_and_takes_at_most_five_lines() {
+        for known in KNOWN {
+            let config = provost_dialects::policy::parse(known.step.as_bytes()).unwrap();
+            assert_eq!(config.prepare.len(), 1, "{}", known.file);
+            assert!(known.step.lines().count() <= 5, "{}", known.file);
+        }
+    }
+
+    #[test]
+    fn dependencies_are_known_by_their_lock_file() {
+        type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+        let cases: &[Case<'_>] = &[
+            (
+                &[("Cargo.toml", ""), ("Cargo.lock", "registry+x")],
+                Some("Cargo.lock"),
+            ),
+            (&[("Cargo.toml", ""), ("Cargo.lock", "no others")], None),
+            (&[("Cargo.lock", "registry+x")], None),
+            (&[("go.mod", ""), ("go.sum", "x")], Some("go.sum")),
+            (&[("pom.xml", "<dependency>")], Some("pom.xml")),
+            (
+                &[
+                    ("package.json", "{}"),
+                    ("package-lock.json", "\"node_modules/x\""),
+                ],
+                Some("package-lock.json"),
+            ),
+            (
+                &[("package.json", "{}"), ("pnpm-lock.yaml", "packages:\n")],
+                Some("pnpm-lock.yaml"),
+            ),
+            (&[("pyproject.toml", ""), ("uv.lock", "x")], Some("uv.lock")),
+            (&[("requirements.txt", "pytest")], Some("requirements.txt")),
+            (&[("requirements.txt", "\n")], None),
+            (&[("README", "")], None),
+        ];
+        for (files, want) in cases {
+            let root = tempfile::tempdir().unwrap();
+            for (name, text) in *files {
+                fs::write(root.path().join(name), text).unwrap();
+            }
+            let found = recognise(root.path(), &|_| true).map(|known| known.file);
+            assert_eq!(found, *want, "{files:?}");
+            assert_eq!(recognise(root.path(), &|_| false), None, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `provost prepare`: makes now what runs would have to make first.
+
+use clap::Args;
+use provost_core::run::fact::Layered;
+use provost_engine::opening::Origin as _;
+use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
+use provost_host::machine::{Machine, Plan};
+use serde_json::json;
+
+use crate::answer::{Answer, Outcome};
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session;
+use crate::show::Reader;
+use crate::{report, traffic};
+
+/// Where the logs of steps are that no run asked for, below the cache.
+pub(super) const LOGS: &str = "prepared";
+
+/// Make dependencies ready for boxes that have no network, as `provost.toml` says.
+#[derive(Args)]
+#[command(after_help = "\
+Each [[prepare]] step of the commit's provost.toml runs once in a box, and what it leaves is kept
+until one of its inputs changes. A run does the same by itself; this only does it earlier.
+`provost explain prepare` shows how steps are written.
+
+Examples:
+  provost prepare
+  provost prepare --base main --json")]
+pub(super) struct Prepare {
+    /// The revision whose policy and files count.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    base: String,
+}
+
+pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let origin = GitOrigin(&place.repo);
+    let commit = origin.resolve(&prepare.base).map_err(session::port)?;
+    let tree = origin.tree(&commit).map_err(session::port)?;
+    let steps = origin.policy(&tree).map_err(session::port)?.prepare;
+    if steps.is_empty() {
+        let text = "provost.toml of that commit names nothing to prepare\n";
+        return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
+    }
+    place.prepare()?;
+    let cache = place.cache()?.to_owned();
+    let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), "prepare");
+    let plan = Plan {
+        steps: &steps,
+        base_commit: &commit,
+        base: &tree,
+        tree: &tree,
+        logs: "logs",
+    };
+    let mut eyes = Eyes::new(reader);
+    let ready = machine.ready(plan, &mut eyes);
+    eyes.0.clear();
+    let layers = ready.map_err(session::port)?.layered;
+    Ok(Answer::data(json!({ "layers": layers }), text(&layers)))
+}
+
+fn text(layers: &[Layered]) -> String {
+    if layers.iter().all(|layer| layer.made.is_none()) {
+        let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+        return format!("nothing to do: {} made before\n", names.join(", "));
+    }
+    let mut text = String::new();
+    for layer in layers {
+        text += &report::layer(layer);
+        let traffic = layer.made.iter().map(|made| &made.network);
+        for line in traffic.flat_map(|network| traffic::lines(network)) {
+            text += &format!("  network  {line}\n");
+        }
+    }
+    text
+}
+
+/// Somebody who looks on while layers are made.
+pub(super) struct Eyes(pub(super) Onlooker);
+
+impl Eyes {
+    pub(super) fn new(reader: Reader) -> Self {
+        Self(Onlooker::new(reader == Reader::Program))
+    }
+}
+
+impl Watch for Eyes {
+    fn tick(&mut self, progress: &Progress) -> Control {
+        match self.0.goes_on(progress) {
+            Wish::GoOn => Control::Continue,
+            Wish::Cancel => Control::Cancel,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `provost shell RUN`: into the box that the acceptance commands of a run had.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::thread;
+
+use clap::Args;
+use provost_core::code::Code;
+use provost_core::run::State;
+use provost_host::boxes::{Command, Control, Ended, Launcher, Stdin, Terminal};
+use provost_host::machine::{Machine, Visit};
+use provost_host::proxy::Outlet;
+use rustix::termios::{self, OptionalActions, Termios};
+
+use super::boxed::{self, Scratch, Shown};
+use super::prepare::{Eyes, LOGS};
+use crate::answer::{Failure, Outcome};
+use crate::place::Place;
+use crate::session;
+use crate::show::Reader;
+use crate::{history, show};
+
+/// Enter the box that the acceptance commands of a run had, on what its agent left.
+#[derive(Args)]
+#[command(after_help = "\
+The workspace is a fresh one of exactly the tree that was judged, with everything that was prepared
+for it; of a run that captured nothing it is the base. What you write there is gone afterwards.
+The exit status is that of the command, as with `provost box`.
+
+Examples:
+  provost shell last
+  provost shell last -- cargo test --offline")]
+pub(super) struct Shell {
+    /// The run: its id, a part of it, or `last`.
+    #[arg(value_name = "RUN")]
+    run: String,
+
+    /// A command instead of a shell at this terminal.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+pub(super) fn run(shell: &Shell, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&shell.run)?;
+    let here = [io::stdin().is_terminal(), io::stdout().is_terminal()];
+    if shell.command.is_empty() && here != [true, true] {
+        let reason = "a shell needs a terminal, and here is none";
+        return Err(
+            Failure::new(Code::UsageError, reason).hint(format!("provost shell {run_id} -- CMD"))
+        );
+    }
+    let directory = place.run(&run_id);
+    let _lock = session::lock(&directory, &run_id)?;
+    let state = history::state(&place, &run_id)?;
+    let tree = match &state.captured {
+        Some(captured) => captured.tree.clone(),
+        None => state.opened.base_tree.clone(),
+    };
+    place.prepare()?;
+    let cache = place.cache()?.to_owned();
+    let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), &run_id);
+    let mut eyes = Eyes::new(reader);
+    let entered = |visit: &Visit| enter(visit, shell, &state);
+    let ended = machine.visit(&state, &tree, &mut eyes, entered);
+    ended.map_err(session::port)?
+}
+
+fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
+    let scratch = Scratch::make()?;
+    if shell.command.is_empty() {
+        show::tell(&format!(
+            "the acceptance box of {}; what you write is gone when you leave",
+            state.names.run_id
+        ));
+        return at_terminal(visit, &scratch);
+    }
+    let command = command(shell.command.clone(), Stdin::Null, &scratch);
+    let mut shown = Shown::default();
+    let mut follow = || shown.copy(&command);
+    let ended = follow_box(visit, &command, &mut follow);
+    shown.copy(&command);
+    boxed::outcome("provost shell", ended)
+}
+
+fn command(argv: Vec<String>, stdin: Stdin, scratch: &Scratch) -> Command {
+    Command {
+        argv,
+        stdin,
+        stdout: scratch.0.join("stdout"),
+        stderr: scratch.0.join("stderr"),
+    }
+}
+
+fn follow_box(
+    visit: &Visit,
+    command: &Command,
+    tick: &mut dyn FnMut(),
+) -> Result<Ended, provost_host::boxes::BoxError> {
+    Launcher::own()
+        .start_with(&visit.profile, command, Outlet::default(), |birth| {
+            visit.born(birth)
+        })?
+        .wait(&mut |_| {
+            tick();
+            Control::Continue
+        })
+}
+
+/// A shell at the terminal of the user, by one of its own.
+fn at_terminal(visit: &Visit, scratch: &Scratch) -> Outcome {
+    let failed = |error: io::Error| Failure::of(Code::HostFailed, &error);
+    let terminal = Terminal::open().map_err(failed)?;
+    let shells = ["/bin/bash", "/bin/sh"];
+    let found = shells.into_iter().find(|shell| Path::new(shell).exists());
+    let argv = vec![found.unwrap_or("/bin/sh").to_owned(), "-i".to_owned()];
+    let command = command(argv, Stdin::Terminal(terminal.far().to_owned()), scratch);
+    let near = terminal.near();
+    let copy = |file: &File| file.try_clone().map_err(failed);
+    let (typed, shown) = (copy(near)?, copy(near)?);
+    let _raw = Raw::enter().map_err(failed)?;
+    fit(near);
+    // Ends with this process: nobody can be made to stop waiting for a key.
+    thread::spawn(move || pass(io::stdin().lock(), typed));
+    let screen = thread::spawn(move || pass(shown, io::stdout()));
+    let ended = follow_box(visit, &command, &mut || fit(near));
+    // The other end is closed with the box, and then there is nothing left to show.
+    let _ = screen.join();
+    boxed::outcome("provost shell", ended)
+}
+
+/// Passes on what comes, until nothing does.
+fn pass(mut from: impl io::Read, mut to: impl io::Write) {
+    let mut chunk = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut chunk) {
+        if to
+            .write_all(&chunk[..length])
+            .and_then(|()| to.flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Makes the box's terminal as large as that of the user.
+fn fit(near: &File) {
+    if let Ok(size) = termios::tcgetwinsize(io::stdout()) {
+        // Only a matter of looks.
+        let _ = termios::tcsetwinsize(near, size);
+    }
+}
+
+/// The user's terminal in a state in which every key goes to the box; put back at the end.
+struct Raw(Termios);
+
+impl Raw {
+    fn enter() -> io::Result<Self> {
+        let before = termios::tcgetattr(io::stdin().as_fd())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        termios::tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &raw)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let _ = termios::tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
+    }
+}

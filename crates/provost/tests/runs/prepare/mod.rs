@@ -1,0 +1,256 @@
+//! Runs whose dependencies are prepared.
+
+mod inside;
+mod samples;
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Scene, is_root, lacks};
+
+/// A step that makes `deps/made` of a lock file, and says so.
+const POLICY: &str = "[[prepare]]\nname = \"deps\"\nrun = \"sh deps.sh\"\n\
+    inputs = [\"package-lock.json\"]\noutputs = [\"deps\"]\n";
+
+const BASE: &[(&str, &str)] = &[
+    ("provost.toml", POLICY),
+    (
+        "deps.sh",
+        "mkdir deps && cat package-lock.json src/a.txt > deps/made",
+    ),
+    ("package-lock.json", "one\n"),
+    (
+        "check.sh",
+        "grep -q good src/a.txt && grep -qf package-lock.json deps/made\n",
+    ),
+    (".gitignore", "/deps/\n/target/\n"),
+];
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.commit(BASE);
+    scene
+}
+
+/// The layers that an answer names: which were made, and their keys.
+fn layers(answer: &Value) -> Vec<(bool, String)> {
+    let layers = answer["layers"].as_array().unwrap();
+    let row = |layer: &Value| {
+        let key = layer["key"].as_str().unwrap();
+        (!layer["made"].is_null(), key.to_owned())
+    };
+    layers.iter().map(row).collect()
+}
+
+fn accepted(scene: &Scene, name: &str, script: &str, ask: &Ask<'_>) -> Outcome {
+    let outcome = scene.run(script, ask);
+    assert_eq!(
+        (outcome.code(), outcome.exit),
+        ("OK", 0),
+        "{name}: {outcome:?}"
+    );
+    let verified = scene.verify(outcome.text("run_id"));
+    assert_eq!(verified.exit, 0, "{name}: {verified:?}");
+    outcome
+}
+
+#[test]
+fn a_layer_is_made_once_and_every_box_reads_it() {
+    let ordinary = || {
+        let scene = Scene::of_nobody();
+        scene.commit(BASE);
+        scene.copy_binary();
+        scene
+    };
+    let other = is_root() && !lacks("setpriv");
+    for scene in [Some(scene()), other.then(ordinary)].into_iter().flatten() {
+        let before = scene.surroundings();
+        let script = "grep -q one deps/made && ! echo x > deps/y && ! rm -r deps 2>/dev/null &&
+            echo good > src/a.txt && git status --porcelain";
+        let first = accepted(&scene, "first", script, &Ask::default());
+        let run = first.text("run_id");
+        let ledger = fs::read_to_string(scene.evidence(run, "events.jsonl")).unwrap();
+        assert!(ledger.contains("LAYERS_READY"), "{ledger}");
+        assert!(scene.evidence(run, "prepare").is_dir());
+        scene.assert_clean(&before, "first");
+
+        let second = accepted(&scene, "second", script, &Ask::default());
+        let [(was_made, key)] = &layers(&second.json)[..] else {
+            panic!("{second:?}")
+        };
+        assert!(!was_made, "the second run prepares nothing");
+        assert!(!scene.evidence(second.text("run_id"), "prepare").exists());
+        let asked = scene.ask(&["prepare", "--json"]);
+        assert_eq!(layers(&asked.json), [(false, key.clone())]);
+
+        scene.commit(&[("package-lock.json", "two\n")]);
+        let asked = scene.ask(&["prepare", "--json"]);
+        let [(was_made, changed)] = &layers(&asked.json)[..] else {
+            panic!("{asked:?}")
+        };
+        assert!(
+            *was_made && changed != key,
+            "a changed lock file prepares again"
+        );
+        let asked = scene.ask(&["gc", "--json"]);
+        assert_eq!(asked.json["layers"], json!(2), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_touched_layer_is_made_again() {
+    let scene = scene();
+    let made = scene.ask(&["prepare", "--json"]);
+    let key = layers(&made.json)[0].1.clone();
+    let caches = fs::read_dir(scene.path("cache/provost")).unwrap().flatten();
+    let mut places = caches.map(|cache| cache.path().join("layer").join(&key));
+    let place = places.find(|place| place.exists()).unwrap();
+    fs::write(place.join("tree/0/made"), "poison\n").unwrap();
+    let again = scene.ask(&["prepare", "--json"]);
+    assert_eq!(layers(&again.json), [(true, key)]);
+    let text = fs::read_to_string(place.join("tree/0/made")).unwrap();
+    assert_eq!(text, "one\nbase\n");
+}
+
+#[test]
+fn a_step_that_fails_ends_the_run_and_its_words_are_kept() {
+    let cases = [
+        ("deps.sh", "echo oh no >&2; exit 3", "failed with status 3"),
+        ("deps.sh", "true", "take the output"),
+        ("deps.sh", "ln -s /usr deps", "take the output"),
+        ("deps.sh", "mkfifo deps", "take the output"),
+        (
+            "deps.sh",
+            "mkdir deps; mkfifo deps/x",
+            "no file, directory or link",
+        ),
+        ("deps/kept", "kept\n", "lies where a prepared output goes"),
+        (
+            "provost.toml",
+            "[[prepare]]\nrun = \"true\"\ninputs = [\"no\"]\noutputs = [\"deps\"]\n",
+            "the input `no` is not in the tree",
+        ),
+        (
+            "provost.toml",
+            "[[prepare]]\nrun = \"no-such\"\ninputs = [\"src\"]\noutputs = [\"deps\"]\n",
+            "could not be started",
+        ),
+    ];
+    for (file, text, want) in cases {
+        let scene = scene();
+        scene.commit(&[(".gitignore", "")]);
+        scene.commit(&[(file, text)]);
+        let before = scene.surroundings();
+        let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+        assert_eq!(outcome.code(), "PREPARE_FAILED", "{want}: {outcome:?}");
+        let reason = outcome.json["verdict"]["reason"].as_str().unwrap();
+        assert!(reason.contains(want), "{reason}\nwanted {want}");
+        let verified = scene.verify(outcome.text("run_id"));
+        assert_eq!(verified.exit, 0, "{want}: {verified:?}");
+        scene.assert_clean(&before, want);
+        let asked = scene.ask(&["prepare", "--json"]);
+        assert_eq!(
+            (asked.code(), asked.exit),
+            ("PREPARE_FAILED", 1),
+            "{asked:?}"
+        );
+    }
+}
+
+#[test]
+fn a_step_reaches_nothing_that_is_not_granted() {
+    if lacks("curl") {
+        return;
+    }
+    let scene = scene();
+    let policy = format!("{POLICY}net = [\"127.0.0.1:1\"]\n");
+    let step = "mkdir deps; curl -sS http://tracker.example.com/ | grep NETWORK_REFUSED > deps/made
+        ls /root /home > deps/homes; env > deps/env; test -s deps/made";
+    scene.commit(&[("provost.toml", &policy), ("deps.sh", step)]);
+    let asked = scene.ask(&["prepare", "--json"]);
+    assert_eq!(asked.exit, 0, "{asked:?}");
+    let traffic = &asked.json["layers"][0]["made"]["network"];
+    assert_eq!(traffic[0]["target"], json!("tracker.example.com:80"));
+    assert_eq!(traffic[0]["allow"], json!(false));
+}
+
+/// What a candidate's own files make of its inputs is for nobody else.
+#[test]
+fn a_lock_file_that_the_agent_may_change_prepares_again_for_that_tree_alone() {
+    let scene = scene();
+    let ask = Ask {
+        allow: &["src", "package-lock.json", "deps.sh"],
+        more: &["--permit-oracle", "package-lock.json"],
+        ..Ask::default()
+    };
+    let script = "echo good > src/a.txt; echo two > package-lock.json
+        echo 'mkdir deps; cat package-lock.json > deps/made; echo evil >> deps/made' > deps.sh
+        grep -q one deps/made";
+    let outcome = accepted(&scene, "changed", script, &ask);
+    let [(was_made, key)] = &layers(&outcome.json)[..] else {
+        panic!("{outcome:?}")
+    };
+    assert!(was_made, "the candidate has other inputs");
+
+    scene.commit(&[("package-lock.json", "two\n")]);
+    let asked = scene.ask(&["prepare", "--json"]);
+    let [(was_made, honest)] = &layers(&asked.json)[..] else {
+        panic!("{asked:?}")
+    };
+    assert!(
+        *was_made && honest != key,
+        "the same inputs of another tree"
+    );
+}
+
+/// A candidate that changes what a step runs, but none of its inputs, has the layer of its base.
+#[test]
+fn a_script_that_the_agent_changed_has_no_part_in_a_layer_that_others_find() {
+    let scene = scene();
+    let ask = Ask {
+        allow: &["src", "deps.sh"],
+        ..Ask::default()
+    };
+    let script = "echo good > src/a.txt; echo 'mkdir deps; echo evil > deps/made' > deps.sh";
+    let outcome = accepted(&scene, "script", script, &ask);
+    assert!(!layers(&outcome.json)[0].0);
+}
+
+#[test]
+fn a_shell_enters_the_box_that_judged_the_run() {
+    let scene = scene();
+    let outcome = accepted(&scene, "run", "echo good > src/a.txt", &Ask::default());
+    let before = scene.surroundings();
+    let script = "cat src/a.txt deps/made; echo x > src/new; exit 3";
+    let entered = scene.ask(&["shell", "last", "--", "sh", "-c", script]);
+    assert_eq!(entered.exit, 3, "{entered:?}");
+    assert_eq!(entered.stdout, b"good\none\nbase\n", "{entered:?}");
+    scene.assert_clean(&before, "shell");
+    let verified = scene.verify(outcome.text("run_id"));
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    let refused = scene.ask(&["shell", "last", "--json"]);
+    assert_eq!(refused.code(), "USAGE_ERROR", "{refused:?}");
+}
+
+#[test]
+fn a_shell_has_a_terminal_of_its_own() {
+    if lacks("script") {
+        return;
+    }
+    let scene = scene();
+    accepted(&scene, "run", "echo good > src/a.txt", &Ask::default());
+    let provost = scene.provost(&[]).get_program().to_owned();
+    let typed = "printf 'test -t 0 && test -t 1 && echo on $((40+2)); stty size; exit 7\\n'";
+    let line = format!(
+        "({typed}; sleep 3) | script -qec \"stty rows 33 cols 77; {} shell last\" /dev/null",
+        provost.display()
+    );
+    let mut command = scene.command("sh");
+    command.args(["-c", &line]);
+    let ended = scene.spawn(command).wait();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(text.contains("on 42"), "{ended:?}");
+    assert!(text.contains("33 77"), "{ended:?}");
+    assert_eq!(ended.exit, 7, "{ended:?}");
+}
