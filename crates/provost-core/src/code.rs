@@ -95,6 +95,14 @@ catalogue! {
     AgentTimeout = "AGENT_TIMEOUT" => No,
     /// The agent wrote more output than its limit.
     AgentOutputLimit = "AGENT_OUTPUT_LIMIT" => No,
+    /// The agent, or an acceptance command, neither printed nor changed anything for too long.
+    NoProgress = "NO_PROGRESS" => No,
+    /// The agent, or an acceptance command, used more memory than its limit.
+    MemoryLimit = "MEMORY_LIMIT" => No,
+    /// The agent, or an acceptance command, used up its processes.
+    ProcessLimit = "PROCESS_LIMIT" => No,
+    /// The agent, or an acceptance command, filled its workspace beyond its limit.
+    DiskLimit = "DISK_LIMIT" => No,
     /// The agent was lost with its driver, too often to try again.
     AgentLost = "AGENT_LOST" => No,
     /// The agent's structured result does not fit its schema.

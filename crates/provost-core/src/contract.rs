@@ -8,6 +8,7 @@
 
 pub mod check;
 pub mod document;
+pub mod limits;
 pub mod role;
 pub mod typed;
 
@@ -29,6 +30,7 @@ use check::{Purpose, Rules};
 use document::{
     Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role, Shell,
 };
+use limits::{Asked, Limits};
 
 /// The schema an agent's structured result is bound to, as contracts name it.
 pub const RESULT_SCHEMA: &str = "schemas/agent_task_result.v1.json";
@@ -61,6 +63,8 @@ pub struct Contract {
     pub tests: Vec<Test>,
     /// When an agent, or one acceptance command, is stopped.
     pub time_limit: Duration,
+    /// When it is stopped for other reasons.
+    pub limits: Limits,
     /// Whether the agent has to leave a structured result.
     pub result: ResultRule,
     /// The places of the network that the agent may reach; acceptance commands reach none.
@@ -157,6 +161,7 @@ pub fn resolve(
         permit: permit(&extension.permit.unwrap_or_default(), &mut problems),
         tests: tests(&document, policy, trust, &mut problems),
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
+        limits: Limits::of(&extension.limits.unwrap_or_default(), &Asked::default()),
         result,
         net: network(&document, &mut problems),
         document,
@@ -283,7 +288,7 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     let extension = document.x_provost.clone().unwrap_or_default();
     let Extension {
         tier,
-        limits,
+        limits: _,
         net: _,
         author: _,
         target: _,
@@ -294,7 +299,6 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         problems.add("/x_provost/tier", "only the tier `namespaces` is there");
     }
     let fields = [
-        ("/x_provost/limits", limits.is_some()),
         ("/handoff_chain", document.handoff_chain.is_some()),
         ("/browser_policy", document.browser_policy.is_some()),
         ("/runtime_options", document.runtime_options.is_some()),
@@ -319,7 +323,7 @@ fn artifacts(document: &Document, problems: &mut Problems) {
     }
 }
 
-fn limits(document: &Document, problems: &mut Problems) {
+fn bounds(document: &Document, problems: &mut Problems) {
     let limit = &document.timeout_retry;
     if limit.timeout_sec == 0 || limit.timeout_sec > LONGEST.as_secs() {
         problems.add(
@@ -329,6 +333,10 @@ fn limits(document: &Document, problems: &mut Problems) {
     }
     if limit.max_retries > 10 {
         problems.add("/timeout_retry/max_retries", "is more than 10");
+    }
+    let asked = document.x_provost.as_ref().and_then(|more| more.limits);
+    for (name, flaw) in asked.unwrap_or_default().flaws() {
+        problems.add(format!("/x_provost/limits/{name}"), flaw);
     }
 }
 

@@ -8,6 +8,10 @@ pub(crate) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct Status {
     /// What it does, as the kernel's letter.
     pub(crate) state: u8,
+    /// Who waits for it.
+    pub(crate) parent: i32,
+    /// How many threads it has.
+    pub(crate) threads: u64,
     /// When it started, in clock ticks since the machine did.
     pub(crate) started: u64,
 }
@@ -22,9 +26,16 @@ impl Status {
             [state] => *state,
             _ => return None,
         };
-        // The state is field 3, the start field 22.
-        let started = fields.nth(18)?.parse().ok()?;
-        Some(Self { state, started })
+        // The state is field 3, the number of threads 20, the start 22.
+        let parent = fields.next()?.parse().ok()?;
+        let threads = fields.nth(15)?.parse().ok()?;
+        let started = fields.nth(1)?.parse().ok()?;
+        Some(Self {
+            state,
+            parent,
+            threads,
+            started,
+        })
     }
 
     /// Whether only its remains are left.
@@ -42,6 +53,8 @@ mod tests {
         let fields = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
         let want = Some(Status {
             state: b'S',
+            parent: 1,
+            threads: 17,
             started: 777,
         });
         for name in ["sh", "a b", ")", ") Z 1 (", "\u{e9})"] {

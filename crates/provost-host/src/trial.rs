@@ -215,7 +215,14 @@ fn exit_code(how: How) -> i32 {
         How::Exited(code) => code,
         How::Signalled(signal) => -signal,
         // The box was killed, and the command with it.
-        How::TimedOut | How::OutputLimit | How::Cancelled => -9,
+        How::TimedOut
+        | How::OutputLimit
+        | How::MemoryLimit
+        | How::ProcessLimit
+        | How::DiskLimit
+        | How::InodeLimit
+        | How::NoProgress
+        | How::Cancelled => -9,
     }
 }
 

@@ -13,6 +13,7 @@ mod gc;
 mod init;
 mod key;
 mod land;
+mod limits;
 mod log;
 mod net;
 mod package;

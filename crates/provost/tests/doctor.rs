@@ -67,14 +67,20 @@ mod tests {
     }
 
     #[test]
-    fn a_box_is_attacked_and_its_open_limits_are_named() {
+    fn a_box_is_attacked_and_its_limits_are_named() {
         let top = tempfile::tempdir().unwrap();
         let answer = answer(&doctor(top.path(), &[]).output().unwrap());
         let test = row(&answer, "box self-test");
         assert_eq!(test["state"], "ok", "{test}");
         assert!(test["found"].as_str().unwrap().contains("probes"), "{test}");
-        assert_eq!(row(&answer, "memory limit")["state"], "not_enforced");
-        assert_eq!(row(&answer, "disk limit")["state"], "not_enforced");
+        for name in [
+            "process limit",
+            "memory limit",
+            "disk limit",
+            "progress limit",
+        ] {
+            assert_eq!(row(&answer, name)["state"], "ok", "{name}");
+        }
     }
 
     #[test]

@@ -432,8 +432,12 @@ fn exit_code(ending: Ending) -> i64 {
     match ending {
         Ending::Exited(status) => i64::from(status),
         Ending::Signalled(signal) => 128 + i64::from(signal),
-        Ending::TimedOut | Ending::Cancelled | Ending::LeaseLost => 124,
-        Ending::OutputLimit => 125,
+        Ending::TimedOut | Ending::NoProgress | Ending::Cancelled | Ending::LeaseLost => 124,
+        Ending::OutputLimit
+        | Ending::MemoryLimit
+        | Ending::ProcessLimit
+        | Ending::DiskLimit
+        | Ending::InodeLimit => 125,
         Ending::NotStarted => 127,
     }
 }

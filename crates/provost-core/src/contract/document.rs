@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits::Asked;
 use super::role::{BrowserPolicy, HandoffChain, RoleContract, RuntimeOptions};
 use crate::json::closed;
 use crate::json::closed::present;
@@ -309,9 +310,9 @@ pub struct Extension {
     /// Who wrote the contract.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// Limits beyond the wall clock.
+    /// Limits beside the wall clock.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub limits: Option<serde_json::Value>,
+    pub limits: Option<Asked>,
 }
 
 /// Paths where a kind of change is permitted that is refused otherwise.

@@ -5,6 +5,7 @@ use super::document::{
     Network, OutputType, Permissions, RequiredOutput, Role, Rollback, RollbackStrategy, Shell,
     TaskType, TimeoutRetry, ToolPermissions,
 };
+use super::limits::Asked;
 use super::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
@@ -27,6 +28,8 @@ pub struct Typed {
     pub target: Option<String>,
     /// When the agent, or one acceptance command, is ended.
     pub timeout_sec: u64,
+    /// When it is ended for other reasons.
+    pub limits: Asked,
     /// The places of the network that the agent may reach.
     pub net: Vec<Endpoint>,
     /// Kinds of change that are refused otherwise.
@@ -100,6 +103,7 @@ impl Typed {
                 permit: (self.permit != Permissions::default()).then_some(self.permit),
                 target: self.target,
                 author: Some("person".to_owned()),
+                limits: (!self.limits.is_empty()).then_some(self.limits),
                 ..Extension::default()
             }),
         }

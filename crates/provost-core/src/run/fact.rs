@@ -231,6 +231,16 @@ pub enum Ending {
     TimedOut,
     /// At its output limit.
     OutputLimit,
+    /// At its limit of memory.
+    MemoryLimit,
+    /// At its limit of processes.
+    ProcessLimit,
+    /// Its workspace took more of the disk than its limit.
+    DiskLimit,
+    /// Its workspace held more files than its limit.
+    InodeLimit,
+    /// It got nowhere for too long.
+    NoProgress,
     /// Because somebody cancelled the run.
     Cancelled,
     /// Because the lease on the scope was lost.

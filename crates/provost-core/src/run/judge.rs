@@ -11,10 +11,12 @@ use super::fact::{AgentRun, CommandRun, Ending, ResultFile, Side, TestRun};
 use super::{Gate, State};
 use crate::change::{Change, Finding};
 use crate::code::Code;
+use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem, ResultRule};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
 use crate::gate::diff;
 use crate::json;
+use crate::size;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
@@ -48,7 +50,7 @@ impl State {
         match gate {
             Gate::Policy => contract::judge(&[]),
             Gate::Box => self.judge_box(),
-            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened.agent),
+            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened.agent, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), &contract),
             Gate::Diff => self.judge_diff(&contract),
             Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), &contract),
@@ -154,11 +156,13 @@ fn missing(code: Code, reason: &str) -> Verdict {
     Verdict::deny(code, reason)
 }
 
-fn judge_agent(agent: Option<&AgentRun>, argv: &[String]) -> Verdict {
+fn judge_agent(agent: Option<&AgentRun>, argv: &[String], limits: &Limits) -> Verdict {
     let Some(agent) = agent else {
         return missing(Code::AgentFailed, "no agent ran");
     };
     let seconds = agent.wall_ms / 1000;
+    let stopped =
+        |code, what: String| Verdict::deny(code, format!("the agent {what} and was ended"));
     match agent.ending {
         Ending::Exited(0) => Verdict::allow("the agent ended by itself"),
         Ending::Exited(status) => Verdict::deny(
@@ -186,6 +190,35 @@ fn judge_agent(agent: Option<&AgentRun>, argv: &[String]) -> Verdict {
                 "the agent wrote {} bytes and was ended",
                 agent.stdout.bytes + agent.stderr.bytes
             ),
+        ),
+        Ending::MemoryLimit => stopped(
+            Code::MemoryLimit,
+            format!(
+                "used more than {} of memory",
+                size::render(limits.memory_bytes)
+            ),
+        ),
+        Ending::ProcessLimit => stopped(
+            Code::ProcessLimit,
+            format!("used up its {} processes", limits.processes),
+        ),
+        Ending::DiskLimit => stopped(
+            Code::DiskLimit,
+            format!(
+                "filled its workspace beyond {}",
+                size::render(limits.disk_bytes)
+            ),
+        ),
+        Ending::InodeLimit => stopped(
+            Code::DiskLimit,
+            format!(
+                "filled its workspace with more than {} files",
+                limits.inodes
+            ),
+        ),
+        Ending::NoProgress => stopped(
+            Code::NoProgress,
+            format!("got nowhere for {} s", limits.no_progress.as_secs()),
         ),
         Ending::Cancelled => Verdict::deny(Code::Cancelled, "the run was cancelled"),
         Ending::LeaseLost => Verdict::deny(
@@ -310,6 +343,10 @@ pub fn judge_tests(run: Option<&TestRun>, contract: &Contract) -> Verdict {
     };
     let code = match first.ending {
         Ending::TimedOut => Code::AcceptanceTimeout,
+        Ending::MemoryLimit => Code::MemoryLimit,
+        Ending::ProcessLimit => Code::ProcessLimit,
+        Ending::DiskLimit | Ending::InodeLimit => Code::DiskLimit,
+        Ending::NoProgress => Code::NoProgress,
         _ => Code::AcceptanceFailed,
     };
     let row = |command: &&CommandRun| {
@@ -338,6 +375,11 @@ pub fn render_ending(ending: Ending) -> String {
         Ending::Signalled(signal) => format!("was ended by signal {signal}"),
         Ending::TimedOut => "did not end in time".to_owned(),
         Ending::OutputLimit => "wrote more than its output limit".to_owned(),
+        Ending::MemoryLimit => "used more memory than its limit".to_owned(),
+        Ending::ProcessLimit => "used up its processes".to_owned(),
+        Ending::DiskLimit => "filled its workspace beyond its limit".to_owned(),
+        Ending::InodeLimit => "made more files than its limit".to_owned(),
+        Ending::NoProgress => "neither printed nor changed anything for too long".to_owned(),
         Ending::Cancelled => "was cancelled".to_owned(),
         Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
         Ending::NotStarted => "could not be started in the box".to_owned(),

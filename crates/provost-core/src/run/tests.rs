@@ -233,6 +233,11 @@ fn only_an_agent_that_ended_by_itself_passes() {
         (Ending::NotStarted, Code::AgentFailed),
         (Ending::TimedOut, Code::AgentTimeout),
         (Ending::OutputLimit, Code::AgentOutputLimit),
+        (Ending::MemoryLimit, Code::MemoryLimit),
+        (Ending::ProcessLimit, Code::ProcessLimit),
+        (Ending::DiskLimit, Code::DiskLimit),
+        (Ending::InodeLimit, Code::DiskLimit),
+        (Ending::NoProgress, Code::NoProgress),
         (Ending::Cancelled, Code::Cancelled),
         (Ending::LeaseLost, Code::LeaseLost),
     ];

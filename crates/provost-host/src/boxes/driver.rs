@@ -15,6 +15,7 @@ use rustix::process::Pid;
 
 use super::birth::Birth;
 use super::error::BoxError;
+use super::guard::Guard;
 use super::launcher::LAUNCHER;
 use super::outlet;
 use super::profile::{Network, Profile};
@@ -93,6 +94,7 @@ impl Launcher {
             },
             other => return Err(refusal(other)),
         };
+        running.guard.enter(birth.pid);
         on_birth(running.birth.insert(birth)).map_err(BoxError::Birth)?;
         if let Network::Proxy(grants) = &profile.network {
             let listener = running.go.as_ref().and_then(outlet::receive);
@@ -165,6 +167,7 @@ impl Launcher {
             stdout,
             stderr,
             limits,
+            guard: Guard::new(profile),
             since: Instant::now(),
             over: false,
         })

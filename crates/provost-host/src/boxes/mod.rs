@@ -16,13 +16,18 @@ mod attempts;
 mod availability;
 mod birth;
 mod bpf;
+mod census;
+mod cgroup;
 mod driver;
 #[cfg(target_env = "gnu")]
 mod early;
 mod error;
 mod filter;
+mod guard;
 mod init;
 mod launcher;
+mod limits;
+mod memory;
 mod minimal;
 mod network;
 mod outlet;
@@ -44,6 +49,7 @@ pub use availability::{
     Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, landlock_version,
 };
 pub use birth::{Birth, bury};
+pub use cgroup::place as group_place;
 pub use driver::{Command, Launcher, Stdin};
 pub use error::BoxError;
 pub use launcher::main_if_launcher;

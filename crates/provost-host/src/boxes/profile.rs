@@ -151,7 +151,18 @@ pub struct Limits {
     pub output_bytes: u64,
     /// How much both streams may hold together before the box is ended.
     pub output_kill_bytes: u64,
-    /// Processes and threads at a time.
+    /// Seconds without output and without a changed file until the box is ended.
+    pub no_progress_seconds: Option<u64>,
+    /// Memory that all processes use together.
+    pub memory_bytes: u64,
+    /// Whether the kernel is asked to hold memory and processes, which delays the start of the box
+    /// by milliseconds; where it cannot, and besides, they are counted.
+    pub grouped: bool,
+    /// What everything that can be written on the host takes there.
+    pub disk_bytes: Option<u64>,
+    /// Files and directories of everything that can be written on the host.
+    pub inodes: Option<u64>,
+    /// Processes and threads at a time; a box that has used up all of them is ended.
     pub processes: u64,
     /// Open files of one process.
     pub open_files: u64,
@@ -167,6 +178,11 @@ impl Default for Limits {
             wall_seconds: 20 * 60,
             output_bytes: 8 << 20,
             output_kill_bytes: 256 << 20,
+            no_progress_seconds: None,
+            memory_bytes: 8 << 30,
+            grouped: false,
+            disk_bytes: None,
+            inodes: None,
             processes: 4096,
             open_files: 16 << 10,
             file_bytes: 8 << 30,

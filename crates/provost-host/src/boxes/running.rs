@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::birth::{Birth, bury, timespec};
 use super::error::BoxError;
+use super::guard::Guard;
 use super::profile::Limits;
 use super::streams::{Stream, StreamFacts};
 use super::wire::{self, GO, Message};
@@ -43,6 +44,7 @@ pub struct Running {
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
     pub(crate) limits: Limits,
+    pub(crate) guard: Guard,
     pub(crate) since: Instant,
     pub(crate) over: bool,
 }
@@ -97,6 +99,16 @@ pub enum How {
     Cancelled,
     /// Too much output ended the box.
     OutputLimit,
+    /// Too much memory ended the box.
+    MemoryLimit,
+    /// Too many processes ended the box.
+    ProcessLimit,
+    /// Too much on disk ended the box.
+    DiskLimit,
+    /// Too many files ended the box.
+    InodeLimit,
+    /// Too long a silence ended the box.
+    NoProgress,
 }
 
 /// What came from the launcher.
@@ -123,7 +135,7 @@ impl Running {
         let mut asked = Instant::now();
         let last = loop {
             if ending.is_none() {
-                if let Some(how) = self.reason_to_end(watch, &mut asked) {
+                if let Some(how) = self.reason_to_end(watch, &mut asked)? {
                     self.tell_to_end();
                     ending = Some((how, Instant::now()));
                 }
@@ -153,6 +165,7 @@ impl Running {
         let how = match (ending, last) {
             (_, Some(Message::Failed(failure))) => return Err(failure.into()),
             (Some((how, _)), _) => how,
+            (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
             (None, Some(Message::Exited(code))) => How::Exited(code),
             (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
             (None, Some(Message::Born(_) | Message::Killed) | None) => {
@@ -170,28 +183,32 @@ impl Running {
 
     /// Whether the box has to end now.
     fn reason_to_end(
-        &self,
+        &mut self,
         watch: &mut dyn FnMut(Progress) -> Control,
         asked: &mut Instant,
-    ) -> Option<How> {
+    ) -> Result<Option<How>, BoxError> {
         let progress = Progress {
             wall: self.since.elapsed(),
             stdout_bytes: self.stdout.total(),
             stderr_bytes: self.stderr.total(),
         };
         if progress.stdout_bytes + progress.stderr_bytes > self.limits.output_kill_bytes {
-            return Some(How::OutputLimit);
+            return Ok(Some(How::OutputLimit));
         }
         if progress.wall >= Duration::from_secs(self.limits.wall_seconds) {
-            return Some(How::TimedOut);
+            return Ok(Some(How::TimedOut));
         }
         if asked.elapsed() >= TICK {
             *asked = Instant::now();
             if watch(progress) == Control::Cancel {
-                return Some(How::Cancelled);
+                return Ok(Some(How::Cancelled));
+            }
+            if let Some(birth) = &self.birth {
+                let said = progress.stdout_bytes + progress.stderr_bytes;
+                return self.guard.breach(birth.pid, self.since, said);
             }
         }
-        None
+        Ok(None)
     }
 
     /// Waits a little for output or a word of the launcher.

@@ -138,7 +138,9 @@ impl Machine {
 
     /// The box of an acceptance command: nothing but the tree and the toolchain.
     pub(super) fn tree_profile(&self, contract: &Contract, tree: Mount) -> Profile {
-        self.box_of(tree, contract.time_limit.as_secs())
+        let mut profile = self.box_of(tree, contract.time_limit.as_secs());
+        profile.limits.hold(contract.time_limit, &contract.limits);
+        profile
     }
 
     /// A box with nothing but a tree and the toolchain, for so many seconds.

@@ -158,6 +158,11 @@ fn ending(how: How, wish: Control) -> Ending {
         How::Signalled(signal) => Ending::Signalled(signal),
         How::TimedOut => Ending::TimedOut,
         How::OutputLimit => Ending::OutputLimit,
+        How::MemoryLimit => Ending::MemoryLimit,
+        How::ProcessLimit => Ending::ProcessLimit,
+        How::DiskLimit => Ending::DiskLimit,
+        How::InodeLimit => Ending::InodeLimit,
+        How::NoProgress => Ending::NoProgress,
         How::Cancelled if wish == Control::LeaseLost => Ending::LeaseLost,
         How::Cancelled => Ending::Cancelled,
     }

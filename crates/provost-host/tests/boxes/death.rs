@@ -174,7 +174,6 @@ fn an_endless_flood_ends_the_box() {
 fn limits_hold() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
-        profile.limits.processes = 40;
         profile.limits.file_bytes = 1 << 20;
         profile.limits.open_files = 20;
         let answer = stage.shell(&profile, "ulimit -n; head -c 2000000 /dev/zero > big");
@@ -182,17 +181,6 @@ fn limits_hold() {
         assert_eq!(answer.stdout, "20\n");
         let length = fs::metadata(stage.workspace().join("big")).unwrap().len();
         assert_eq!(length, 1 << 20);
-
-        stage.write("fork.py", "import os, time\n\
-            count = 0\n\
-            try:\n    while count < 1000:\n        if os.fork() == 0: time.sleep(30); os._exit(0)\n        count += 1\n\
-            except OSError: pass\n\
-            print(count)\n");
-        let answer = stage.run(&profile, &["/usr/bin/python3", "fork.py"]);
-        let count: u32 = answer.stdout.trim().parse().unwrap();
-        // For root the kernel keeps only a coarse limit.
-        let is_root = stage.user.is_none() && rustix::process::geteuid().is_root();
-        assert!(count < if is_root { 301 } else { 40 }, "{count}");
     });
 }
 

@@ -5,6 +5,8 @@ mod death;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod selftest;

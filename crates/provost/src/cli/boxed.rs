@@ -15,6 +15,7 @@ use serde_json::json;
 use signal_hook::consts::SIGINT;
 
 use super::duration::seconds;
+use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::show::tell;
@@ -30,7 +31,7 @@ home, not your environment. The command starts in the last directory that --allo
 one in an empty home that is gone afterwards. Its output is passed on as it comes.
 
 The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
-long, 125 if it wrote too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
+long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
 itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
 for a machine that lacks something.
 
@@ -56,6 +57,9 @@ pub(super) struct Boxed {
 
     #[command(flatten)]
     net: Net,
+
+    #[command(flatten)]
+    limits: Limits,
 
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -84,6 +88,7 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
         });
     }
     profile.limits.wall_seconds = boxed.timeout;
+    boxed.limits.hold(&mut profile.limits);
     boxed.net.open(&mut profile);
     let scratch = Scratch::make()?;
     let command = Command {
@@ -140,6 +145,20 @@ fn answer(who: &str, how: How) -> Answer {
             Some("did not end in time and was ended".to_owned()),
         ),
         How::OutputLimit => (TOO_MUCH, Some("wrote too much and was ended".to_owned())),
+        How::MemoryLimit => (
+            TOO_MUCH,
+            Some("used too much memory and was ended".to_owned()),
+        ),
+        How::ProcessLimit => (
+            TOO_MUCH,
+            Some("used up its processes and was ended".to_owned()),
+        ),
+        How::DiskLimit => (TOO_MUCH, Some("filled the disk and was ended".to_owned())),
+        How::InodeLimit => (
+            TOO_MUCH,
+            Some("made too many files and was ended".to_owned()),
+        ),
+        How::NoProgress => (TOO_LONG, Some("got nowhere and was ended".to_owned())),
         How::Cancelled => (byte(SIGNALLED + SIGINT), Some("was cancelled".to_owned())),
     };
     // Stdout belongs to the command.

@@ -6,6 +6,7 @@
 //! - Without `--fix` nothing on the machine changes; with it, only directories of ours are made
 //!   and their permissions narrowed.
 
+mod limits;
 mod machine;
 mod places;
 

@@ -16,6 +16,7 @@ use provost_host::{clock, ids};
 use serde_json::Value;
 
 use super::duration::seconds;
+use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Failure, Outcome};
 use crate::history::Beside;
@@ -50,7 +51,7 @@ pub(super) struct Run {
     /// and flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
-         "net", "permit_governing", "allow_binary", "permit_symlink"])]
+         "memory", "processes", "disk", "no_progress", "net", "permit_governing", "allow_binary", "permit_symlink"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -82,6 +83,9 @@ pub(super) struct Run {
 
     #[command(flatten)]
     net: Net,
+
+    #[command(flatten)]
+    limits: Limits,
 
     /// An agent of `provost.toml` [default: the one called `default`].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]

@@ -11,6 +11,8 @@ mod kept;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod overlay;

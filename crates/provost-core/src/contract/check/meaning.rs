@@ -3,7 +3,7 @@
 use super::{Findings, Rules, spelled};
 use crate::code::Code;
 use crate::contract::document::{Agent, Document, Filesystem, Network, Role, Shell};
-use crate::contract::{self, Problems, limits, paths, permit, tests};
+use crate::contract::{self, Problems, bounds, paths, permit, tests};
 use crate::object::sha256;
 use crate::path::is_segment;
 use crate::roster::{self, ApprovalPolicy, Sandbox};
@@ -29,7 +29,7 @@ pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findi
         findings.add(Code::ContractInvalid, "/rollback/baseline_ref", problem);
     }
     let mut problems = Problems::default();
-    limits(document, &mut problems);
+    bounds(document, &mut problems);
     for problem in problems.0 {
         findings.add(Code::ContractInvalid, problem.path, problem.problem);
     }

@@ -4,12 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use provost_host::boxes::selftest::{self, Outside, Report};
-use provost_host::boxes::{
-    self, Availability, Blocker, BoxError, Launcher, Limits, ProcessLimit, Profile,
-};
+use provost_host::boxes::{self, Availability, Blocker, BoxError, Launcher, Profile};
 use provost_host::machine::user_toolchain;
 
-use super::Row;
+use super::{Row, limits};
 
 /// The namespaces of a box, as the kernel and as people call them.
 const NAMESPACES: [(&str, &str); 6] = [
@@ -50,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows.push(made(&trial));
     if let Ok(available) = &trial {
         rows.push(held());
-        rows.extend(limits(available.process_limit));
+        rows.extend(limits::rows(available.process_limit));
     }
     rows
 }
@@ -162,36 +160,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
-}
-
-/// The limits of a box that are kept here, and those that are not.
-fn limits(processes: ProcessLimit) -> Vec<Row> {
-    const PROCESSES: &str = "process limit";
-    let most = Limits::default();
-    let processes = match processes {
-        ProcessLimit::Exact => Row::ok(PROCESSES, format!("{} at a time", most.processes)),
-        ProcessLimit::Coarse => Row::not_enforced(
-            PROCESSES,
-            "for root only the box as a whole is limited, and not below 301 processes",
-        )
-        .remedy("run as an ordinary user"),
-        ProcessLimit::Absent => Row::not_enforced(
-            PROCESSES,
-            "for root this kernel limits nothing: a fork bomb in a box is felt outside",
-        )
-        .remedy("run as an ordinary user, or use Linux 6.14 or newer"),
-    };
-    let held = format!(
-        "{} min, {} MiB of output, {} GiB a file, {} open files",
-        most.wall_seconds / 60,
-        most.output_kill_bytes >> 20,
-        most.file_bytes >> 30,
-        most.open_files
-    );
-    vec![
-        Row::ok("time, output and file limits", held),
-        processes,
-        Row::not_enforced("memory limit", "a box may use what the machine has"),
-        Row::not_enforced("disk limit", "a workspace may fill its file system"),
-    ]
 }

@@ -16,6 +16,7 @@ pub(super) fn typed(run: &Run) -> Typed {
         base: run.base.clone(),
         target: run.target.clone(),
         timeout_sec: run.timeout,
+        limits: run.limits.asked(),
         net: run.net.places(),
         permit: Permissions {
             oracle: run.permit_oracle.clone(),

@@ -1,0 +1,97 @@
+//! Decides how long somebody at work has got nowhere.
+//!
+//! # Invariants
+//!
+//! - Only a sign that differs counts; signs that are not looked at are never taken for silence, so a
+//!   slow look at the files postpones the answer and does not change it.
+
+use std::time::Duration;
+
+/// The signs of life of a box, seen from outside. All times are since its beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stillness {
+    said: u64,
+    files: Option<u64>,
+    /// When something was different for the last time.
+    stirred: Duration,
+    /// Up to when the files are known.
+    known: Duration,
+}
+
+impl Stillness {
+    /// Takes in what was said until `now`: bytes of output, or events of an agent that can tell
+    /// work from waiting.
+    pub fn hear(&mut self, now: Duration, said: u64) {
+        if self.said != said {
+            self.said = said;
+            self.stirred = self.stirred.max(now);
+        }
+    }
+
+    /// Takes in what the files looked like: a number that differs if any of them does, from a look
+    /// that began at `at`.
+    pub fn look(&mut self, at: Duration, files: u64) {
+        // The first look has nothing to compare with.
+        if self.files.is_some_and(|before| before != files) {
+            self.stirred = self.stirred.max(at);
+        }
+        self.files = Some(files);
+        self.known = self.known.max(at);
+    }
+
+    /// For how long nothing was different, as far as that is known.
+    pub fn lasting(&self) -> Duration {
+        self.known.saturating_sub(self.stirred)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    enum Sign {
+        Said(u64),
+        Files(u64),
+    }
+    use Sign::{Files, Said};
+
+    fn lasting(signs: &[(u64, Sign)]) -> u64 {
+        let mut stillness = Stillness::default();
+        for (second, sign) in signs {
+            let at = Duration::from_secs(*second);
+            match sign {
+                Said(said) => stillness.hear(at, *said),
+                Files(files) => stillness.look(at, *files),
+            }
+        }
+        stillness.lasting().as_secs()
+    }
+
+    #[test]
+    fn only_what_differs_ends_a_silence() {
+        let cases: [(&str, &[(u64, Sign)], u64); 7] = [
+            ("nothing is known", &[], 0),
+            ("files stay", &[(1, Files(7)), (9, Files(7))], 9),
+            (
+                "a file differs",
+                &[(1, Files(7)), (6, Files(8)), (9, Files(8))],
+                3,
+            ),
+            (
+                "something is said",
+                &[(1, Files(7)), (6, Said(5)), (9, Files(7))],
+                3,
+            ),
+            (
+                "the same is said",
+                &[(2, Said(5)), (6, Said(5)), (9, Files(7))],
+                7,
+            ),
+            ("said after the look", &[(9, Files(7)), (12, Said(1))], 0),
+            ("no look at the files", &[(600, Said(0))], 0),
+        ];
+        for (name, signs, want) in cases {
+            assert_eq!(lasting(signs), want, "{name}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Watches over a box at work: its memory, its processes, its files, and whether it gets anywhere.
+//!
+//! # Invariants
+//!
+//! - Looking costs a small part of one processor: after each look follows a pause many times as
+//!   long. A limit can be passed for that long, and the box is ended at the next look.
+//! - A box that ends within a tick is never looked at, and pays nothing.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use provost_core::progress::Stillness;
+
+use super::census;
+use super::cgroup::Group;
+use super::error::BoxError;
+use super::memory::Crew;
+use super::profile::{Limits, Mount, Profile};
+use super::running::How;
+
+/// How often processes are looked at, if that is cheap.
+const CREW_PAUSE: Duration = Duration::from_millis(200);
+/// How often files are looked at, if that is cheap.
+const FILES_PAUSE: Duration = Duration::from_millis(500);
+/// How many times as long as a look the pause after it is.
+const PAUSE_FACTOR: u32 = 20;
+
+/// The watch over one box.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    post: Post,
+    stillness: Stillness,
+    patrol: Option<Patrol>,
+    group: Option<Group>,
+}
+
+/// What is watched.
+#[derive(Debug, Clone)]
+struct Post {
+    limits: Limits,
+    /// Directories and files of the host that the box writes.
+    roots: Vec<PathBuf>,
+}
+
+/// A thread that looks, and what it has seen.
+#[derive(Debug)]
+struct Patrol {
+    seen: Arc<Seen>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    over: AtomicBool,
+    found: Mutex<Found>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    breach: Option<How>,
+    /// When the last look at the files began, and the mark of what it saw.
+    files: Option<(Instant, u64)>,
+}
+
+impl Guard {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let root = |mount: &Mount| match mount {
+            Mount::Writable { source, .. } => Some(source.clone()),
+            Mount::Overlay { upper, .. } => Some(upper.clone()),
+            Mount::ReadOnly { .. }
+            | Mount::Protect { .. }
+            | Mount::Scratch { .. }
+            | Mount::File { .. }
+            | Mount::Symlink { .. } => None,
+        };
+        let roots = profile.mounts.iter().filter_map(root).collect();
+        Self {
+            post: Post {
+                limits: profile.limits,
+                roots,
+            },
+            stillness: Stillness::default(),
+            patrol: None,
+            group: None,
+        }
+    }
+
+    /// Has the kernel hold the limits of the box of `init` too, where it can.
+    pub(crate) fn enter(&mut self, init: i32) {
+        if self.post.limits.grouped {
+            let group = Group::make(&self.post.limits);
+            self.group = group.filter(|group| group.enter(init).is_ok());
+        }
+    }
+
+    /// Whether the kernel ended the box because of its memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_memory)
+    }
+
+    /// Why the box of `init` has to end, which began at `since` and has said so much; the first
+    /// call begins the watch.
+    pub(crate) fn breach(
+        &mut self,
+        init: i32,
+        since: Instant,
+        said: u64,
+    ) -> Result<Option<How>, BoxError> {
+        if self.patrol.is_none() {
+            self.patrol = Some(Patrol::start(self.post.clone(), init)?);
+        }
+        let Found { breach, files } = match &self.patrol {
+            Some(patrol) => *patrol.seen.found(),
+            None => Found::default(),
+        };
+        if breach.is_some() {
+            return Ok(breach);
+        }
+        self.stillness.hear(since.elapsed(), said);
+        if let Some((at, mark)) = files {
+            self.stillness
+                .look(at.saturating_duration_since(since), mark);
+        }
+        let quiet = self.post.limits.no_progress_seconds;
+        let quiet = quiet.is_some_and(|most| self.stillness.lasting() >= Duration::from_secs(most));
+        Ok(quiet.then_some(How::NoProgress))
+    }
+}
+
+impl Patrol {
+    fn start(post: Post, init: i32) -> Result<Self, BoxError> {
+        let seen = Arc::new(Seen::default());
+        let own = Arc::clone(&seen);
+        let thread = std::thread::Builder::new()
+            .name("box-guard".to_owned())
+            .spawn(move || post.patrol(init, &own))
+            .map_err(|source| BoxError::Machine {
+                what: "the watch over a box",
+                source,
+            })?;
+        Ok(Self {
+            seen,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Patrol {
+    fn drop(&mut self) {
+        self.seen.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has nothing to say any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Seen {
+    fn found(&self) -> std::sync::MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// When to look next.
+struct Round {
+    next: Instant,
+    pause: Duration,
+}
+
+impl Round {
+    fn new(pause: Duration) -> Self {
+        Self {
+            next: Instant::now(),
+            pause,
+        }
+    }
+
+    /// The time of the look that is due now.
+    fn due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        (now >= self.next).then_some(now)
+    }
+
+    fn done(&mut self, began: Instant) {
+        let pause = began.elapsed().saturating_mul(PAUSE_FACTOR);
+        self.next = Instant::now() + pause.max(self.pause);
+    }
+}
+
+impl Post {
+    /// Looks again and again until the watch is over or something was found.
+    fn patrol(&self, init: i32, seen: &Seen) {
+        let room = self.room();
+        let (mut crews, mut files) = (Round::new(CREW_PAUSE), Round::new(FILES_PAUSE));
+        let mut crew = Crew::default();
+        while !seen.is_over() {
+            let mut breach = None;
+            if let Some(began) = crews.due() {
+                // A machine that tells nothing for a moment is asked again.
+                crew = Crew::of(init).unwrap_or_default();
+                breach = self.crew_breach(&crew);
+                crews.done(began);
+            }
+            if breach.is_none()
+                && self.counts_files()
+                && let Some(began) = files.due()
+            {
+                breach = self.look_at_files(&crew, room, began, seen);
+                files.done(began);
+            }
+            if breach.is_some() {
+                seen.found().breach = breach;
+                return;
+            }
+            let next = if self.counts_files() {
+                crews.next.min(files.next)
+            } else {
+                crews.next
+            };
+            std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn crew_breach(&self, crew: &Crew) -> Option<How> {
+        let limits = &self.limits;
+        if crew.tasks >= limits.processes {
+            return Some(How::ProcessLimit);
+        }
+        let beyond = crew.memory(limits.memory_bytes) > limits.memory_bytes;
+        beyond.then_some(How::MemoryLimit)
+    }
+
+    fn counts_files(&self) -> bool {
+        let limits = &self.limits;
+        limits.disk_bytes.is_some()
+            || limits.inodes.is_some()
+            || limits.no_progress_seconds.is_some()
+    }
+
+    fn look_at_files(&self, crew: &Crew, room: u64, began: Instant, seen: &Seen) -> Option<How> {
+        let most = self.limits.inodes.unwrap_or(u64::MAX);
+        let files = census::count(&self.roots, most, &|| seen.is_over())?;
+        if files.count > most {
+            return Some(How::InodeLimit);
+        }
+        if let Some(most) = self.limits.disk_bytes {
+            let nameless = census::nameless(&crew.pids, &self.roots);
+            let lost = room.saturating_sub(self.room());
+            // What hides from the count is measured by what the disk has lost, which may be
+            // somebody else's doing, so it counts only if something hides.
+            let hidden = if files.unseen { lost } else { 0 };
+            if files.bytes.saturating_add(nameless).max(hidden) > most {
+                return Some(How::DiskLimit);
+            }
+        }
+        seen.found().files = Some((began, files.mark));
+        None
+    }
+
+    /// The room on the disk of the workspace.
+    fn room(&self) -> u64 {
+        self.roots.first().and_then(census::room).unwrap_or(0)
+    }
+}

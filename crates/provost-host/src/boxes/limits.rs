@@ -1,0 +1,28 @@
+//! Says which limits of a contract a box is held to.
+
+use std::time::Duration;
+
+use provost_core::contract::limits::Limits as Asked;
+
+use super::profile::Limits;
+
+impl Limits {
+    /// Holds the box to `asked`, and to a wall clock of `wall`.
+    pub fn hold(&mut self, wall: Duration, asked: &Asked) {
+        self.wall_seconds = wall.as_secs();
+        self.no_progress_seconds = Some(asked.no_progress.as_secs());
+        self.hold_memory(asked.memory_bytes);
+        self.processes = asked.processes;
+        self.disk_bytes = Some(asked.disk_bytes);
+        self.inodes = Some(asked.inodes);
+        self.output_kill_bytes = asked.output_bytes;
+    }
+
+    /// Bounds memory. Scratch directories are memory that belongs to no process, so they may hold
+    /// as much once more, at most.
+    pub fn hold_memory(&mut self, bytes: u64) {
+        self.memory_bytes = bytes;
+        self.grouped = true;
+        self.scratch_bytes = self.scratch_bytes.min(bytes);
+    }
+}

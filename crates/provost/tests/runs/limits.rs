@@ -1,0 +1,111 @@
+//! Runs that pass a limit: refused by its name, with the work kept, and verified like any other.
+
+use std::time::{Duration, Instant};
+
+use crate::scene::{Ask, Scene, is_root};
+
+/// What passes a limit, the flag that sets it, and the code that says so.
+const CASES: [(&str, &[&str], &str); 4] = [
+    (
+        "dd if=/dev/zero of=/dev/null bs=300M",
+        &["--memory", "128MiB"],
+        "MEMORY_LIMIT",
+    ),
+    (
+        "for one in 1 2 3 4 5 6 7 8 9; do sleep 60 & sleep 60 & sleep 60 & sleep 60 & done; wait",
+        &["--processes", "32"],
+        "PROCESS_LIMIT",
+    ),
+    (
+        "head -c 20000000 /dev/zero > src/big; sleep 60",
+        &["--disk", "8MiB"],
+        "DISK_LIMIT",
+    ),
+    ("sleep 60", &["--no-progress", "1s"], "NO_PROGRESS"),
+];
+
+/// The scenes of everybody whom the tests can run as.
+fn scenes() -> Vec<Scene> {
+    let mut scenes = vec![Scene::new()];
+    if is_root() {
+        let scene = Scene::of_nobody();
+        scene.copy_binary();
+        scenes.push(scene);
+    }
+    scenes
+}
+
+#[test]
+fn an_agent_that_passes_a_limit_is_refused_and_its_work_is_kept() {
+    for scene in scenes() {
+        let before = scene.surroundings();
+        for (line, more, code) in CASES {
+            let since = Instant::now();
+            let ask = Ask {
+                more,
+                ..Ask::default()
+            };
+            let outcome = scene.run(&format!("echo good > src/a.txt\n{line}"), &ask);
+            assert_eq!(outcome.code(), code, "{outcome:?}");
+            assert_eq!(outcome.exit, 1, "{outcome:?}");
+            assert!(since.elapsed() < Duration::from_secs(50), "{code}");
+            let run = outcome.text("run_id");
+            assert_eq!(scene.verify(run).exit, 0, "{code}");
+            let kept = scene.git(&["show", &format!("refs/provost/runs/{run}/1:src/a.txt")]);
+            assert_eq!(kept.trim(), "good", "{code}");
+            scene.assert_clean(&before, code);
+        }
+    }
+}
+
+#[test]
+fn an_acceptance_command_that_passes_a_limit_is_no_success() {
+    let scene = Scene::new();
+    let before = scene.surroundings();
+    for (line, more, code) in CASES {
+        let script =
+            format!("printf '%s\\n' '{line}' 'exit 0' > src/test.sh; echo good > src/a.txt");
+        let ask = Ask {
+            accept: "sh src/test.sh",
+            more,
+            ..Ask::default()
+        };
+        let outcome = scene.run(&script, &ask);
+        assert_eq!(outcome.code(), code, "{outcome:?}");
+        assert_eq!(scene.verify(outcome.text("run_id")).exit, 0, "{code}");
+        scene.assert_clean(&before, code);
+    }
+}
+
+#[test]
+fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
+    let scene = Scene::new();
+    let made = scene.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!(made.code(), "OK", "{made:?}");
+    let place = scene.evidence(made.text("run_id"), "contract.json");
+    let text = std::fs::read_to_string(place).unwrap();
+    let mut contract: serde_json::Value = serde_json::from_str(&text).unwrap();
+    contract["acceptance_tests"][0]["cmd"] = "pytest -q".into();
+    let limits = |value: serde_json::Value| {
+        let mut contract = contract.clone();
+        contract["x_provost"]["limits"] = value;
+        scene.write("contract.json", &contract.to_string());
+        let file = scene.path("contract.json").display().to_string();
+        let outcome = scene.ask(&["run", "-f", &file, "--agent-cmd", "sleep 60", "--json"]);
+        let paths: Vec<String> = outcome
+            .findings()
+            .into_iter()
+            .map(|(_, path)| path)
+            .collect();
+        (outcome.code().to_owned(), paths)
+    };
+    let (code, _) = limits(serde_json::json!({ "no_progress_sec": 1 }));
+    assert_eq!(code, "NO_PROGRESS");
+    let nonsense = serde_json::json!({ "memory_bytes": 1, "inodes": 0, "processes": 64 });
+    let (code, paths) = limits(nonsense);
+    assert_eq!(code, "CONTRACT_INVALID");
+    let want = ["/x_provost/limits/memory_bytes", "/x_provost/limits/inodes"];
+    assert_eq!(paths, want);
+    let (code, _) = limits(serde_json::json!({ "ram": 1 }));
+    assert_eq!(code, "INPUT_INVALID");
+}
