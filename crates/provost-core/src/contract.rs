@@ -174,6 +174,17 @@ pub fn resolve(
     }
 }
 
+impl Contract {
+    /// The same under a policy that has limits for what the contract leaves open.
+    #[must_use]
+    pub fn under(mut self, policy: &Asked) -> Self {
+        let extension = self.document.x_provost.as_ref();
+        let asked = extension.and_then(|extension| extension.limits);
+        self.limits = Limits::of(&asked.unwrap_or_default(), policy);
+        self
+    }
+}
+
 /// What a run could not keep.
 fn unkept(document: &Document) -> Vec<Problem> {
     let mut problems = Problems::default();

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::contract::limits::Asked;
 use crate::gate::command;
 use crate::path::RepoPath;
 use crate::prepare::{self, RawStep, Step};
@@ -33,6 +34,8 @@ pub struct Policy {
     pub loopback: bool,
     /// What is made once, and read by agents and acceptance commands.
     pub prepare: Vec<Step>,
+    /// Limits of contracts that do not say otherwise.
+    pub limits: Asked,
 }
 
 /// A policy as somebody wrote it.
@@ -45,6 +48,7 @@ pub struct Written {
     workspace: WrittenWorkspace,
     r#box: WrittenBox,
     prepare: Vec<RawStep>,
+    limits: Asked,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -104,6 +108,7 @@ impl TryFrom<Written> for Policy {
             workspace: written.workspace.kind,
             loopback: written.r#box.loopback,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
+            limits: limits(written.limits)?,
         })
     }
 }
@@ -114,6 +119,13 @@ fn words(field: &str, text: &str) -> Result<Vec<String>, Flaw> {
         return Err(Flaw(format!("{field} is empty")));
     }
     Ok(argv)
+}
+
+fn limits(asked: Asked) -> Result<Asked, Flaw> {
+    match asked.flaws().first() {
+        Some((name, flaw)) => Err(Flaw(format!("limits.{name} {flaw}"))),
+        None => Ok(asked),
+    }
 }
 
 /// Protected paths may lie where a scope may not, so only their form is checked.

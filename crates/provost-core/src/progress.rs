@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn only_what_differs_ends_a_silence() {
-        let cases: [(&str, &[(u64, Sign)], u64); 7] = [
+        type Case<'a> = (&'a str, &'a [(u64, Sign)], u64);
+        let cases: [Case<'_>; 7] = [
             ("nothing is known", &[], 0),
             ("files stay", &[(1, Files(7)), (9, Files(7))], 9),
             (

@@ -46,11 +46,12 @@ mod tests {
               [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
               [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\n\
               [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
-              outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n",
+              outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n",
         )
         .unwrap();
         assert_eq!(policy.commands, [["make", "test"]]);
         assert_eq!(policy.workspace, WorkspaceChoice::Overlay);
+        assert_eq!(policy.limits.processes, Some(64));
         assert_eq!(policy.agents["mine"], ["my-agent", "--fast", "a b"]);
         assert_eq!(policy.protect.oracle.entries().len(), 1);
         assert!(policy.loopback);
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 8] = [
+        let cases: [&[u8]; 10] = [
             b"[[prepare]]\nrun = \"npm ci\"",
             b"surprise = 1",
             b"[workspace]\nkind = \"fast\"",
@@ -68,6 +69,8 @@ mod tests {
             b"[agents.x]\ncommand = \"\"",
             b"\xff",
             b"[protect]\n[protect]\n",
+            b"[limits]\nprocesses = 1",
+            b"[limits]\nram = 64",
         ];
         for bytes in cases {
             let error = parse(bytes).unwrap_err().to_string();

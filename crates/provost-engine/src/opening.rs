@@ -94,6 +94,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         workspace: request.workspace.unwrap_or(policy.workspace),
         prepare: policy.prepare,
         loopback: policy.loopback,
+        limits: policy.limits,
         owner: request.owner,
         version: request.version,
     })

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use provost_core::code::Code;
+use provost_core::contract::limits::Asked;
 use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, sha256};
@@ -143,6 +144,7 @@ fn opening() -> Opened {
         workspace: WorkspaceChoice::Auto,
         prepare: vec![dependencies()],
         loopback: false,
+        limits: Asked::default(),
         owner: process(1),
         version: "0".to_owned(),
     }

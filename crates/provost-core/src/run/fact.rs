@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Gate, Step};
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::document::Document;
+use crate::contract::limits::Asked;
 use crate::json;
 use crate::lease::Owner;
 use crate::net::book::Traffic;
@@ -143,6 +144,9 @@ pub struct Opened {
     /// Whether acceptance commands have a loopback of their own, by the policy at the base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
+    /// Limits that the repository's policy at the base has for contracts that say nothing.
+    #[serde(default, skip_serializing_if = "Asked::is_empty")]
+    pub limits: Asked,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.
@@ -217,6 +221,9 @@ pub struct BoxTest {
     pub launcher: String,
     /// SHA-256 of the profile.
     pub profile: String,
+    /// What holds each limit that not every machine can hold exactly.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
 }
 
 /// How a boxed process ended.

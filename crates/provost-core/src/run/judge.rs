@@ -38,7 +38,8 @@ impl State {
         } else {
             Trust::FromFile
         };
-        contract::resolve(self.opened.contract.clone(), &policy, trust)
+        let contract = contract::resolve(self.opened.contract.clone(), &policy, trust)?;
+        Ok(contract.under(&self.opened.limits))
     }
 
     /// What `gate` says about the facts so far.

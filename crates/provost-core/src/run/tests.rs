@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::fact::{
@@ -7,6 +9,7 @@ use super::fact::{
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
 use crate::code::Code;
+use crate::contract::limits::Asked;
 use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use crate::lease::Owner;
 use crate::object::{Kind, Mode, ObjectFormat, Oid, sha256};
@@ -74,6 +77,7 @@ fn opened() -> Fact {
         workspace: WorkspaceChoice::Auto,
         prepare: Vec::new(),
         loopback: false,
+        limits: Asked::default(),
         owner: owner(),
         version: "0".to_owned(),
     }))
@@ -211,6 +215,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
         kernel: "k".to_owned(),
         launcher: sha256(b"l"),
         profile: sha256(b"p"),
+        limits: BTreeMap::new(),
     };
     let cases = [
         (test(true, &[("write", true)]), true),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use provost_core::change::Ignored;
+use provost_core::contract::limits::Asked;
 use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
 use provost_core::object::{ObjectFormat, Oid, sha256};
@@ -97,6 +98,7 @@ fn opened(draft: &Draft) -> Fact {
         workspace: WorkspaceChoice::Auto,
         prepare: Vec::new(),
         loopback: false,
+        limits: Asked::default(),
         owner: Owner {
             host: word(),
             boot: word(),
@@ -124,6 +126,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             kernel: "6.1".to_owned(),
             launcher: sha256(b"launcher"),
             profile: sha256(b"profile"),
+            limits: BTreeMap::new(),
         }),
         Step::Agent => Fact::AgentEnded(AgentRun {
             ending: Ending::Exited(0),

@@ -146,6 +146,7 @@ impl Host for SimHost {
             kernel: "sim".to_owned(),
             launcher: sha256(b"launcher"),
             profile: sha256(b"profile"),
+            limits: BTreeMap::new(),
         })
     }
 

@@ -141,7 +141,7 @@ pub(crate) fn kernel() -> String {
     name.release().to_string_lossy().into_owned()
 }
 
-fn process_limit(kernel: &str) -> ProcessLimit {
+pub(crate) fn process_limit(kernel: &str) -> ProcessLimit {
     let mut parts = kernel.split(|character: char| !character.is_ascii_digit());
     let mut number = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
     let version: (u32, u32) = (number(), number());

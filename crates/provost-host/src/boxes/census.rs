@@ -151,7 +151,7 @@ pub(crate) fn nameless(pids: &[i32], roots: &[PathBuf]) -> u64 {
                 continue;
             };
             let is_on_disk = || {
-                let kind = rustix::fs::statfs(&entry.path()).map(|found| found.f_type);
+                let kind = rustix::fs::statfs(entry.path()).map(|found| found.f_type);
                 kind.is_ok_and(|kind| u64::try_from(kind).unwrap_or(0) != TMPFS)
             };
             if facts.is_file()

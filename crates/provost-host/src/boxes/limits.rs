@@ -1,9 +1,12 @@
 //! Says which limits of a contract a box is held to.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use provost_core::contract::limits::Limits as Asked;
 
+use super::availability::{ProcessLimit, kernel, process_limit};
+use super::cgroup;
 use super::profile::Limits;
 
 impl Limits {
@@ -25,4 +28,22 @@ impl Limits {
         self.grouped = true;
         self.scratch_bytes = self.scratch_bytes.min(bytes);
     }
+}
+
+/// What holds the limits here that not every machine can hold exactly, by their names.
+pub fn means() -> BTreeMap<String, String> {
+    let grouped = cgroup::place().is_some();
+    let memory = if grouped { "control group" } else { "counted" };
+    let processes = match process_limit(&kernel()) {
+        _ if grouped => "control group",
+        ProcessLimit::Exact => "kernel",
+        ProcessLimit::Coarse | ProcessLimit::Absent => "counted",
+    };
+    [
+        ("memory", memory),
+        ("processes", processes),
+        ("disk", "counted"),
+    ]
+    .map(|(name, by)| (name.to_owned(), by.to_owned()))
+    .into()
 }

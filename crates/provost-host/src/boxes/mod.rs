@@ -53,6 +53,7 @@ pub use cgroup::place as group_place;
 pub use driver::{Command, Launcher, Stdin};
 pub use error::BoxError;
 pub use launcher::main_if_launcher;
+pub use limits::means;
 pub use minimal::{HOME, SYSTEM_PATH};
 #[cfg(feature = "holes")]
 pub use profile::Hole;

@@ -13,7 +13,7 @@ use provost_engine::ports::PortError;
 
 use super::git;
 use crate::boxes::selftest::{self, Outside};
-use crate::boxes::{Launcher, Profile};
+use crate::boxes::{self, Launcher, Profile};
 use crate::git::Repository;
 
 /// Lets the probe try to get out of `profile`.
@@ -32,6 +32,7 @@ pub(super) fn selftest(launcher: &Launcher, profile: &Profile) -> Result<BoxTest
         kernel: report.kernel,
         launcher: report.launcher_digest,
         profile: report.profile_digest,
+        limits: boxes::means(),
     })
 }
 

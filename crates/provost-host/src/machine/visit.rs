@@ -54,6 +54,8 @@ impl Machine {
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
         let mut profile = self.test_profile(state, &contract, mount, &ready);
         profile.limits.wall_seconds = SECONDS;
+        // A person may think as long as they like.
+        profile.limits.no_progress_seconds = None;
         let visit = Visit { profile, directory };
         let answer = enter(&visit);
         self.remove(&visit.directory)?;
