@@ -333,12 +333,13 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
 /// What a contract holds a run to.
 fn held_to(contract: &Contract) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         contract.scope,
         contract.forbid,
         contract.permit,
         contract.tests,
         contract.time_limit,
+        contract.limits,
         contract.result,
     )
 }

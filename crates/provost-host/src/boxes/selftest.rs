@@ -242,7 +242,10 @@ pub fn run(launcher: &Launcher, profile: &Profile, outside: &Outside) -> Result<
         stdout: outside.directory.join("report"),
         stderr: outside.directory.join("complaints"),
     };
-    let running = launcher.start(profile, &command, |_| Ok(()))?;
+    let mut patient = profile.clone();
+    // A probe says nothing before its end.
+    patient.limits.no_progress_seconds = None;
+    let running = launcher.start(&patient, &command, |_| Ok(()))?;
     let ended = running.wait(&mut |progress| {
         if progress.wall < PATIENCE {
             Control::Continue

@@ -21,7 +21,7 @@ const CASES: [(&str, &[&str], &str); 4] = [
         &["--disk", "8MiB"],
         "DISK_LIMIT",
     ),
-    ("sleep 60", &["--no-progress", "1s"], "NO_PROGRESS"),
+    ("sleep 60", &["--no-progress", "2s"], "NO_PROGRESS"),
 ];
 
 /// The scenes of everybody whom the tests can run as.
@@ -99,7 +99,7 @@ fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
             .collect();
         (outcome.code().to_owned(), paths)
     };
-    let (code, _) = limits(serde_json::json!({ "no_progress_sec": 1 }));
+    let (code, _) = limits(serde_json::json!({ "no_progress_sec": 2 }));
     assert_eq!(code, "NO_PROGRESS");
     let nonsense = serde_json::json!({ "memory_bytes": 1, "inodes": 0, "processes": 64 });
     let (code, paths) = limits(nonsense);
