@@ -8,6 +8,7 @@
 //! - State is a fold over records; see [`run`].
 //! - No files, clock, environment, threads or randomness in this crate.
 
+pub mod agent;
 pub mod alias;
 pub mod board;
 pub mod bundle;

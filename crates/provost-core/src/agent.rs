@@ -1,0 +1,157 @@
+//! Knows the programs that can be an agent: how each is started, told its task, and understood.
+//!
+//! # Invariants
+//!
+//! - An adapter runs with its own sandbox and prompts off, because the box is the sandbox, and with
+//!   every tool off that would act outside the box: the provider's web search, agents of its own.
+//! - What an agent prints is data. It is read within limits; what is not understood is counted.
+//! - A key never enters the box: the agent speaks plainly to the proxy, which adds it outside.
+
+mod claude;
+mod codex;
+pub mod event;
+pub mod instruction;
+pub mod launch;
+pub mod provider;
+pub mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use event::Usage;
+use provider::Provider;
+
+/// A program that Provost knows how to speak to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adapter {
+    /// Any command: the contract comes on its standard input.
+    #[default]
+    Exec,
+    /// OpenAI's Codex, by `codex exec`.
+    Codex,
+    /// Anthropic's Claude Code, by `claude --print`.
+    Claude,
+}
+
+impl Adapter {
+    /// The adapters whose program has a name of its own.
+    pub const NAMED: [Self; 2] = [Self::Codex, Self::Claude];
+
+    /// The name, as policies write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Codex => "codex",
+            Self::Claude => "claude",
+        }
+    }
+
+    /// The program that is looked for along PATH; a command brings its own.
+    pub fn program(self) -> Option<&'static str> {
+        match self {
+            Self::Exec => None,
+            Self::Codex => Some("codex"),
+            Self::Claude => Some("claude"),
+        }
+    }
+
+    /// The package of npm that has the program.
+    pub fn package(self) -> Option<&'static str> {
+        match self {
+            Self::Exec => None,
+            Self::Codex => Some("@openai/codex"),
+            Self::Claude => Some("@anthropic-ai/claude-code"),
+        }
+    }
+
+    /// Whether what it prints are events.
+    pub fn speaks(self) -> bool {
+        self != Self::Exec
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    pub(crate) fn is_exec(&self) -> bool {
+        *self == Self::Exec
+    }
+}
+
+impl fmt::Display for Adapter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// How an agent is started and what it may spend, as a policy says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agent {
+    /// A command, as words.
+    Command(Vec<String>),
+    /// A program with an adapter.
+    Adapted(Adapted),
+}
+
+/// An agent with an adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adapted {
+    /// Which.
+    pub adapter: Adapter,
+    /// The model, if not the program's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Where the model is.
+    pub provider: Provider,
+    /// What it may spend.
+    #[serde(default, skip_serializing_if = "Budget::is_open")]
+    pub budget: Budget,
+}
+
+/// What an agent may spend in one attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens that are new to the model, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Millionths of a US dollar, as far as the program says what it costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+}
+
+impl Budget {
+    fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What of it `usage` goes beyond, in words.
+    pub fn exceeded(&self, usage: &Usage) -> Option<String> {
+        if let Some(most) = self.tokens
+            && usage.tokens() > most
+        {
+            let spent = usage.tokens();
+            return Some(format!("spent {spent} tokens of {most}"));
+        }
+        if let Some(most) = self.micro_usd
+            && usage.micro_usd > most
+        {
+            let [spent, most] = [usage.micro_usd, most].map(dollars);
+            return Some(format!("spent {spent} of {most}"));
+        }
+        None
+    }
+}
+
+/// An amount of money, for people.
+pub fn dollars(micro: u64) -> String {
+    let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+    let (whole, parts) = text.split_at(text.len() - 4);
+    format!("${whole}{}", parts.trim_end_matches('0'))
+}
+
+/// Whether `text` can be the name of a model; it becomes an argument of a program.
+pub fn is_model(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-[]".contains(&byte);
+    (1..=128).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('-')
+}

@@ -1,0 +1,168 @@
+//! Follows what an agent prints, line by line, and keeps the sum of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Adapter;
+use super::claude::{self, Tally};
+use super::codex;
+use super::event::{Event, Usage};
+
+/// The longest line that is read; a longer one is counted and left out.
+const LONGEST_LINE: usize = 4 << 20;
+
+/// Follows the stream of one attempt.
+#[derive(Debug)]
+pub struct Reader {
+    adapter: Adapter,
+    line: Vec<u8>,
+    /// Whether the rest of a line that is too long is still to come.
+    skipping: bool,
+    tally: Tally,
+    last: String,
+    answer: Option<Value>,
+    sum: Sum,
+}
+
+/// What the stream of an attempt comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// How many events there were.
+    pub events: u64,
+    /// How many of them show that work went on.
+    pub progress: u64,
+    /// Lines that are no event: not JSON, or too long.
+    pub unread: u64,
+    /// What was spent, as the agent says.
+    pub usage: Usage,
+    /// How the program calls the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// How it ended, by its own word; nothing if it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// The last word of an agent about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It came to its end.
+    Done,
+    /// It gave up, with these words.
+    GaveUp(String),
+}
+
+impl Reader {
+    /// Begins to follow the program of `adapter`.
+    pub fn new(adapter: Adapter) -> Self {
+        Self {
+            adapter,
+            line: Vec::new(),
+            skipping: false,
+            tally: Tally::default(),
+            last: String::new(),
+            answer: None,
+            sum: Sum::default(),
+        }
+    }
+
+    /// What it comes to so far.
+    pub fn sum(&self) -> &Sum {
+        &self.sum
+    }
+
+    /// The answer that a schema was bound to, whole; a text if it is no JSON.
+    pub fn answer(&self) -> Option<&Value> {
+        self.answer.as_ref()
+    }
+
+    /// Takes the next bytes; answers what they told.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = lines.next() {
+            self.gather(part);
+            if lines.peek().is_some() {
+                events.extend(self.end_line());
+            }
+        }
+        events
+    }
+
+    /// Takes what follows the last line break; answers what it told.
+    pub fn finish(&mut self) -> Vec<Event> {
+        self.end_line()
+    }
+
+    fn gather(&mut self, part: &[u8]) {
+        if self.skipping || self.line.len() + part.len() > LONGEST_LINE {
+            self.line.clear();
+            self.skipping = true;
+        } else {
+            self.line.extend_from_slice(part);
+        }
+    }
+
+    fn end_line(&mut self) -> Vec<Event> {
+        let line = std::mem::take(&mut self.line);
+        let too_long = std::mem::take(&mut self.skipping);
+        if !too_long && line.iter().all(u8::is_ascii_whitespace) {
+            return Vec::new();
+        }
+        let read = serde_json::from_slice::<Value>(&line);
+        let Some(line) = read.ok().filter(|line| !too_long && line.is_object()) else {
+            self.sum.unread += 1;
+            return Vec::new();
+        };
+        let events = match self.adapter {
+            Adapter::Exec => Vec::new(),
+            Adapter::Codex => codex::events(&line, &self.last),
+            Adapter::Claude => claude::events(&line, &mut self.tally),
+        };
+        self.keep_answer(&line);
+        for event in &events {
+            self.note(event);
+        }
+        events
+    }
+
+    fn note(&mut self, event: &Event) {
+        let sum = &mut self.sum;
+        sum.events += 1;
+        sum.progress += u64::from(event.is_progress());
+        match event {
+            Event::Session { thread } => sum.thread = Some(thread.clone()),
+            Event::Message { text } => text.clone_into(&mut self.last),
+            Event::Usage(usage) => sum.usage = *usage,
+            Event::Final { ok: true, .. } => sum.end = Some(End::Done),
+            Event::Final { ok: false, text } => sum.end = Some(End::GaveUp(text.clone())),
+            Event::Tool { .. } | Event::FileChange { .. } | Event::Error { .. } => {}
+        }
+    }
+
+    /// Events are cut, so the answer is kept beside them.
+    fn keep_answer(&mut self, line: &Value) {
+        let found = match self.adapter {
+            Adapter::Exec => None,
+            Adapter::Codex => {
+                let message = text(line, "/item/type") == "agent_message";
+                let words = text(line, "/item/text");
+                message.then(|| serde_json::from_str(words).unwrap_or(Value::from(words)))
+            }
+            Adapter::Claude => line.get("structured_output").cloned(),
+        };
+        self.answer = found.or(self.answer.take());
+    }
+}
+
+/// The text at `place`, or none.
+pub(super) fn text<'a>(value: &'a Value, place: &str) -> &'a str {
+    let found = value.pointer(place).and_then(Value::as_str);
+    found.unwrap_or_default()
+}
+
+/// The number at `place`, or none.
+pub(super) fn number(value: &Value, place: &str) -> u64 {
+    value.pointer(place).and_then(Value::as_u64).unwrap_or(0)
+}
