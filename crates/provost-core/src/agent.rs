@@ -16,6 +16,7 @@ pub mod provider;
 pub mod reader;
 #[cfg(test)]
 mod tests;
+pub mod written;
 
 use std::fmt;
 
@@ -31,9 +32,9 @@ pub enum Adapter {
     /// Any command: the contract comes on its standard input.
     #[default]
     Exec,
-    /// OpenAI's Codex, by `codex exec`.
+    /// Codex, by `codex exec`.
     Codex,
-    /// Anthropic's Claude Code, by `claude --print`.
+    /// Claude Code, by `claude --print`.
     Claude,
 }
 
@@ -68,14 +69,17 @@ impl Adapter {
         }
     }
 
-    /// Whether what it prints are events.
-    pub fn speaks(self) -> bool {
-        self != Self::Exec
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-    pub(crate) fn is_exec(&self) -> bool {
-        *self == Self::Exec
+    /// The agent that `adapter` is where no policy says otherwise.
+    pub fn plain(self) -> Option<Adapted> {
+        Some(Adapted {
+            adapter: self,
+            model: None,
+            provider: Provider {
+                base_url: provider::default(self)?,
+                login: provider::Login::default(),
+            },
+            budget: Budget::default(),
+        })
     }
 }
 

@@ -103,6 +103,8 @@ catalogue! {
     ProcessLimit = "PROCESS_LIMIT" => No,
     /// The agent, or an acceptance command, filled its workspace beyond its limit.
     DiskLimit = "DISK_LIMIT" => No,
+    /// The agent spent more than it may.
+    TokenLimit = "TOKEN_LIMIT" => No,
     /// The agent was lost with its driver, too often to try again.
     AgentLost = "AGENT_LOST" => No,
     /// The agent's structured result does not fit its schema.

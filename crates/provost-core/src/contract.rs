@@ -93,6 +93,20 @@ pub enum ResultRule {
     Required,
 }
 
+impl ResultRule {
+    /// What the required outputs of `document` ask for.
+    pub fn of(document: &Document) -> Self {
+        let asks = |output: &RequiredOutput| {
+            matches!(output.r#type, OutputType::Report | OutputType::Json)
+        };
+        if document.required_outputs.iter().any(asks) {
+            Self::Required
+        } else {
+            Self::Optional
+        }
+    }
+}
+
 /// A place in the document that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -148,13 +162,7 @@ pub fn resolve(
     }
     let mut problems = Problems::default();
     let extension = document.x_provost.clone().unwrap_or_default();
-    let asks =
-        |output: &RequiredOutput| matches!(output.r#type, OutputType::Report | OutputType::Json);
-    let result = if document.required_outputs.iter().any(asks) {
-        ResultRule::Required
-    } else {
-        ResultRule::Optional
-    };
+    let result = ResultRule::of(&document);
     let contract = Contract {
         scope: paths("/allowed_paths", &document.allowed_paths, &mut problems),
         forbid: paths("/x_provost/forbid", &extension.forbid, &mut problems),

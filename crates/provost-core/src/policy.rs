@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::agent::{self, Agent};
 use crate::contract::limits::Asked;
 use crate::gate::command;
 use crate::path::RepoPath;
@@ -27,7 +28,7 @@ pub struct Policy {
     /// Further acceptance commands, as argv prefixes.
     pub commands: Vec<Vec<String>>,
     /// Agents by name.
-    pub agents: BTreeMap<String, Vec<String>>,
+    pub agents: BTreeMap<String, Agent>,
     /// How workspaces are made.
     pub workspace: WorkspaceChoice,
     /// Whether acceptance commands have a loopback of their own.
@@ -44,7 +45,7 @@ pub struct Policy {
 pub struct Written {
     protect: WrittenProtect,
     commands: WrittenCommands,
-    agents: BTreeMap<String, WrittenAgent>,
+    agents: BTreeMap<String, agent::written::Written>,
     workspace: WrittenWorkspace,
     r#box: WrittenBox,
     prepare: Vec<RawStep>,
@@ -76,12 +77,6 @@ struct WrittenCommands {
     allow: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenAgent {
-    command: String,
-}
-
 /// What is wrong with a policy that could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -93,8 +88,10 @@ impl TryFrom<Written> for Policy {
     fn try_from(written: Written) -> Result<Self, Flaw> {
         let mut agents = BTreeMap::new();
         for (name, agent) in written.agents {
-            let argv = words(&format!("agents.{name}.command"), &agent.command)?;
-            agents.insert(name, argv);
+            let agent = agent.resolve();
+            let flaw = |(field, problem)| Flaw(format!("agents.{name}.{field} {problem}"));
+            let agent = agent.map_err(flaw)?;
+            agents.insert(name, agent);
         }
         let commands = written.commands.allow.iter();
         let commands = commands.map(|text| words("commands.allow", text));

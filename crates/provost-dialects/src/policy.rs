@@ -35,6 +35,7 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
 
 #[cfg(test)]
 mod tests {
+    use provost_core::agent::{Adapter, Agent};
     use provost_core::run::fact::WorkspaceChoice;
 
     use super::*;
@@ -52,10 +53,43 @@ mod tests {
         assert_eq!(policy.commands, [["make", "test"]]);
         assert_eq!(policy.workspace, WorkspaceChoice::Overlay);
         assert_eq!(policy.limits.processes, Some(64));
-        assert_eq!(policy.agents["mine"], ["my-agent", "--fast", "a b"]);
+        let argv = ["my-agent", "--fast", "a b"].map(str::to_owned).to_vec();
+        assert_eq!(policy.agents["mine"], Agent::Command(argv));
         assert_eq!(policy.protect.oracle.entries().len(), 1);
         assert!(policy.loopback);
         assert_eq!(policy.prepare[0].run, [["npm", "ci"]]);
+    }
+
+    #[test]
+    fn an_agent_with_an_adapter_says_what_it_may_spend() {
+        let text = b"[agents.a]\nadapter = \"claude\"\nmodel = \"m-1\"\nlogin = \"none\"\n\
+            base_url = \"http://127.0.0.1:8080/v1\"\nmax_tokens = 9\nmax_cost_usd = 1.5\n\
+            [agents.b]\nadapter = \"codex\"\n";
+        let agents = parse(text).unwrap().agents;
+        let Agent::Adapted(adapted) = &agents["a"] else {
+            panic!("{agents:?}");
+        };
+        assert_eq!(adapted.budget.tokens, Some(9));
+        assert_eq!(adapted.budget.micro_usd, Some(1_500_000));
+        let url = adapted.provider.base_url.to_string();
+        assert_eq!(url, "http://127.0.0.1:8080/v1");
+        let plain = Adapter::Codex.plain().unwrap();
+        assert_eq!(agents["b"], Agent::Adapted(plain));
+        for (line, field) in [
+            ("", "command"),
+            ("adapter = \"exec\"", "command"),
+            ("adapter = \"codex\"\ncommand = \"x\"", "command"),
+            ("command = \"x\"\nmax_tokens = 1", "max_tokens"),
+            ("adapter = \"codex\"\nmodel = \"--x\"", "model"),
+            ("adapter = \"codex\"\nbase_url = \"x\"", "base_url"),
+            ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),
+            ("adapter = \"codex\"\nmax_cost_usd = -1.0", "max_cost_usd"),
+            ("adapter = \"codex\"\nmax_cost_usd = nan", "max_cost_usd"),
+        ] {
+            let error = parse(format!("[agents.x]\n{line}\n").as_bytes()).unwrap_err();
+            let place = format!("provost.toml: agents.x.{field} ");
+            assert!(error.to_string().starts_with(&place), "{line}: {error}");
+        }
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! - What the run is held to comes from the base commit, or from the person who began it.
 //! - A refusal here has opened no run, and says what to do.
 
+mod agent;
+
 use provost_core::code::Code;
 use provost_core::contract::{self, document::Document};
-use provost_core::gate::command;
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
 use provost_core::object::{ObjectFormat, Oid};
@@ -77,6 +78,8 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let exists = |branch: &str| origin.has_branch(branch);
     let target = target::choose(named, origin.checked_out()?, exists)?;
     granted(&request.credentials, &document)?;
+    let hired = agent::hire(&request.agent, &policy, &document)?;
+    let credentials = hired.credentials(request.credentials, &document)?;
     Ok(Opened {
         contract_sha256: contract::digest(&document),
         contract_source: None,
@@ -86,9 +89,10 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         base_tree,
         object_format: origin.format(),
         target: Some(target),
-        agent: agent(&request.agent, &policy)?,
+        agent: hired.argv,
+        adapted: hired.adapted,
         agent_typed: matches!(request.agent, Agent::Typed(_)),
-        credentials: request.credentials,
+        credentials,
         protect: policy.protect,
         commands: policy.commands,
         workspace: request.workspace.unwrap_or(policy.workspace),
@@ -115,11 +119,8 @@ fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
 
 /// Refuses a secret for a place that the contract does not grant.
 fn granted(credentials: &[Credential], document: &Document) -> Result<(), PortError> {
-    let extra = document.x_provost.as_ref();
-    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
     for Credential { endpoint, .. } in credentials {
-        let is_it = |place: &String| place.parse().as_ref() == Ok(endpoint);
-        if !granted.iter().any(is_it) {
+        if !agent::is_granted(endpoint, document) {
             let reason =
                 format!("--credential for `{endpoint}`, which the contract does not grant");
             return Err(PortError::new(Code::UsageError, reason)
@@ -127,34 +128,4 @@ fn granted(credentials: &[Credential], document: &Document) -> Result<(), PortEr
         }
     }
     Ok(())
-}
-
-/// The command of the agent.
-fn agent(agent: &Agent, policy: &Policy) -> Result<Vec<String>, PortError> {
-    let name = match agent {
-        Agent::Typed(text) => return typed(text),
-        Agent::Named(name) => name,
-    };
-    policy.agents.get(name).cloned().ok_or_else(|| {
-        let names: Vec<&str> = policy.agents.keys().map(String::as_str).collect();
-        let known = match names.as_slice() {
-            [] => "it names none".to_owned(),
-            names => format!("it names {}", names.join(", ")),
-        };
-        let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
-        PortError::new(Code::NotFound, reason).hint(
-            "name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it",
-        )
-    })
-}
-
-fn typed(text: &str) -> Result<Vec<String>, PortError> {
-    let argv = command::split(text).map_err(|flaw| {
-        PortError::new(Code::UsageError, format!("--agent-cmd `{text}`: {flaw}"))
-            .hint("for a shell, quote it: --agent-cmd \"sh -c '…'\"")
-    })?;
-    if argv.is_empty() {
-        return Err(PortError::new(Code::UsageError, "--agent-cmd is empty"));
-    }
-    Ok(argv)
 }

@@ -138,6 +138,7 @@ fn opening() -> Opened {
         target: None,
         agent: vec!["agent".to_owned()],
         agent_typed: true,
+        adapted: None,
         credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+use provost_core::agent::provider::{BaseUrl, Login};
+use provost_core::agent::{self, Adapter};
 use provost_core::code::Code;
 use provost_core::contract::typed::Typed;
 use provost_core::lease::Owner;
@@ -44,7 +46,8 @@ fn origin() -> SimOrigin {
     let mut policy = Policy::default();
     policy.commands = vec![vec!["make".to_owned(), "test".to_owned()]];
     let argv = vec!["my-agent".to_owned(), "--fast".to_owned()];
-    policy.agents.insert("mine".to_owned(), argv);
+    let agent = agent::Agent::Command(argv);
+    policy.agents.insert("mine".to_owned(), agent);
     policy.workspace = WorkspaceChoice::Overlay;
     SimOrigin {
         policy,
@@ -161,4 +164,87 @@ fn a_result_without_a_branch_is_refused_before_any_work() {
     origin.checked_out = None;
     let error = opening(&origin, request(typed(), mine())).unwrap_err();
     assert_eq!(error.code, Code::UsageError);
+}
+
+/// An origin whose policy has an agent with an adapter, at this address.
+fn with_model(url: &str, login: Login) -> SimOrigin {
+    let mut origin = origin();
+    let mut adapted = Adapter::Codex.plain().unwrap();
+    adapted.provider.base_url = BaseUrl::parse(url).unwrap();
+    adapted.provider.login = login;
+    let agent = agent::Agent::Adapted(adapted);
+    origin.policy.agents.insert("model".to_owned(), agent);
+    origin
+}
+
+#[test]
+fn a_known_program_is_an_agent_without_a_policy() {
+    let named = |name: &str| request(typed(), Agent::Named(name.to_owned()));
+    for (name, variable) in [("codex", "OPENAI_API_KEY"), ("claude", "ANTHROPIC_API_KEY")] {
+        let opened = open(named(name)).unwrap();
+        assert_eq!(opened.agent[0], name);
+        assert!(opened.adapted.is_some() && !opened.agent_typed);
+        let variables: Vec<_> = opened.credentials.iter().map(|it| &it.variable).collect();
+        assert_eq!(variables, [variable]);
+    }
+    let mut request = named("codex");
+    let own = "https://api.openai.com Authorization: Bearer $OTHER";
+    request.contract.x_provost.as_mut().unwrap().net = vec!["api.openai.com:443".to_owned()];
+    request.credentials = vec![own.parse().unwrap()];
+    let opened = open(request).unwrap();
+    assert_eq!(opened.credentials.len(), 1, "the person's own key counts");
+    assert_eq!(open(named("exec")).unwrap_err().code, Code::NotFound);
+}
+
+#[test]
+fn no_policy_sends_a_key_to_a_place_that_nobody_named() {
+    let key = "https://models.example.com Authorization: Bearer $OPENAI_API_KEY";
+    let wants = [
+        // Where the model is, how the agent logs in, what is granted and given, and what is missed.
+        (
+            Login::Brokered,
+            None,
+            None,
+            Some("--credential 'https://models"),
+        ),
+        (
+            Login::Brokered,
+            Some("models.example.com:443"),
+            None,
+            Some("--credential"),
+        ),
+        (
+            Login::Brokered,
+            Some("models.example.com:443"),
+            Some(key),
+            None,
+        ),
+        (
+            Login::None,
+            None,
+            None,
+            Some("--net models.example.com:443"),
+        ),
+        (Login::None, Some("models.example.com:443"), None, None),
+        (
+            Login::None,
+            Some("models.example.com:443"),
+            Some(key),
+            Some("no login"),
+        ),
+    ];
+    for (login, net, credential, want) in wants {
+        let origin = with_model("https://models.example.com/v1", login);
+        let mut request = request(typed(), Agent::Named("model".to_owned()));
+        let net = net.into_iter().map(str::to_owned).collect();
+        request.contract.x_provost.as_mut().unwrap().net = net;
+        request.credentials = credential.iter().map(|it| it.parse().unwrap()).collect();
+        let refusal = opening(&origin, request).err();
+        assert_eq!(refusal.is_some(), want.is_some(), "{login:?} {refusal:?}");
+        let words = refusal.map(|it| (it.code, it.reason.clone()));
+        if let (Some((code, reason)), Some(want)) = (words, want) {
+            assert_eq!(code, Code::UsageError);
+            assert!(reason.contains(want), "{reason}");
+        }
+    }
 }

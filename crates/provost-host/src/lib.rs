@@ -5,6 +5,7 @@
 //! - Nothing an agent wrote is believed or executed outside a box.
 //! - `unsafe` appears only in the box.
 
+pub mod agent;
 pub mod boxes;
 pub mod bundle;
 pub mod capture;

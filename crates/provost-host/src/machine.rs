@@ -22,6 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use provost_core::agent::{instruction, launch};
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
@@ -31,8 +32,10 @@ use provost_core::run::fact::{
 };
 use provost_core::run::{Site, State};
 use provost_core::time;
+use provost_engine::drive;
 use provost_engine::ports::{Host, PortError, Watch};
 
+use crate::agent::{self, Ears};
 use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
@@ -196,13 +199,9 @@ impl Host for Machine {
         let directory = self.places.attempt(state.attempt);
         self.stand(state)?;
         let profile = self.agent_profile(state)?;
-        let contract = serde_json::to_vec(&state.opened.contract)
-            .map_err(|error| PortError::of(Code::Bug, error))?;
-        let name = |stream: &str| {
-            format!(
-                "agent/{}/{stream}.{}.log",
-                state.names.task_id, state.attempt
-            )
+        let name = |file: &str, kind: &str| {
+            let (task, attempt) = (&state.names.task_id, state.attempt);
+            format!("agent/{task}/{file}.{attempt}.{kind}")
         };
         let run = watched::Watched {
             launcher: &self.launcher,
@@ -210,19 +209,35 @@ impl Host for Machine {
             directory: &directory,
             bundle: &self.bundle,
             what: "agent",
-            stdout: name("stdout"),
-            stderr: name("stderr"),
+            stdout: name("stdout", "log"),
+            stderr: name("stderr", "log"),
             outlet: outlet(&state.opened.credentials)?,
         };
-        let ended = run.follow(state.opened.agent.clone(), Stdin::Bytes(contract), watch)?;
-        Ok(AgentRun {
-            ending: ended.ending,
-            wall_ms: ended.wall_ms,
-            stdout: ended.stdout,
-            stderr: ended.stderr,
-            result: read_result(&directory.join("out/result.json")),
-            network: ended.network,
-        })
+        let result = || read_result(&directory.join("out/result.json"));
+        let Some(adapted) = &state.opened.adapted else {
+            let contract = serde_json::to_vec(&state.opened.contract)
+                .map_err(|error| PortError::of(Code::Bug, error))?;
+            let ended = run.follow(state.opened.agent.clone(), Stdin::Bytes(contract), watch)?;
+            return Ok(ended.of_agent(result(), None));
+        };
+        let argv = agent::find(adapted.adapter)?.argv(&state.opened.agent);
+        let contract = drive::contract(state)?;
+        let answer = launch::Answer::of(contract.result);
+        let instruction = instruction::render(&contract, answer).into_bytes();
+        let stream = self.bundle.join(&run.stdout);
+        let mut ears = Ears::open(adapted, stream, &self.bundle, name("events", "jsonl"))
+            .map_err(host("write the events of the agent"))?;
+        let ended = run.follow_with(argv, Stdin::Bytes(instruction), watch, Some(&mut ears))?;
+        let told = ears
+            .finish()
+            .map_err(host("read the events of the agent"))?;
+        let left = match (result(), answer) {
+            (ResultFile::Absent, launch::Answer::Bound) => {
+                ears.result(&state.names.task_id, RESULT_LIMIT)
+            }
+            (left, _) => left,
+        };
+        Ok(ended.of_agent(left, Some(told)))
     }
 
     fn capture(&mut self, state: &State) -> Result<Capture, PortError> {

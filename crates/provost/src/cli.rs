@@ -1,5 +1,6 @@
 //! Parses the command line and sends each command to its module.
 
+mod agent;
 mod board;
 mod boxed;
 mod check;
@@ -90,6 +91,9 @@ enum Command {
     /// Say who holds which paths.
     #[command(subcommand)]
     Lease(salvage::Lease),
+    /// Say which agents there are, and try one.
+    #[command(subcommand)]
+    Agent(agent::Agent),
     /// Keep a board of tasks, locks and logs for a planner and its workers.
     #[command(subcommand)]
     Board(board::Board),
@@ -124,7 +128,7 @@ enum Command {
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Begin",
-        &["init", "doctor", "prepare", "demo", "completions"],
+        &["init", "doctor", "agent", "prepare", "demo", "completions"],
     ),
     ("Work", &["run", "status", "land", "resume"]),
     ("Look", &["runs", "show", "diff", "log", "explain"]),
@@ -231,6 +235,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Resume(resume) => resume::run(&resume, reader),
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => salvage::lease(&lease),
+        Command::Agent(agent) => agent::run(&agent, reader),
         Command::Board(board) => board::run(&board),
         Command::Gc(gc) => gc::run(&gc),
         Command::Box(boxed) => boxed::run(boxed),

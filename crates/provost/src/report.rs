@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use provost_core::agent::dollars;
+use provost_core::agent::event::Usage;
 use provost_core::change::Change;
 use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, CommandRun, Layered, Side, Stream, TestRun};
+use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
@@ -72,6 +74,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "held": beside.landed.as_ref().and_then(|landed| landed.held),
         "began": state.began,
         "took_ms": times::between(&state.began, &state.latest),
+        "usage": state.agent.as_ref().and_then(usage),
         "agent_ms": state.agent.as_ref().map(|agent| agent.wall_ms),
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
@@ -131,6 +134,11 @@ fn lines(closer: &Closer) -> Value {
         json!({ "path": path, "added": added, "removed": removed })
     };
     closer.lines.iter().map(row).collect()
+}
+
+/// What the agent spent, by its own count.
+fn usage(agent: &AgentRun) -> Option<&Usage> {
+    agent.told.as_ref().map(|told| &told.sum.usage)
 }
 
 /// The logs of the run that hold something.
@@ -223,6 +231,14 @@ fn beginning(state: &State, closer: Option<&Closer>) -> String {
             .as_ref()
             .map(|agent| times::length(agent.wall_ms));
         text += &agent.map_or("\n".to_owned(), |length| format!(", the agent {length}\n"));
+    }
+    if let Some(usage) = state.agent.as_ref().and_then(usage) {
+        let spent = (usage.micro_usd > 0).then(|| format!(", {}", dollars(usage.micro_usd)));
+        let spent = spent.unwrap_or_default();
+        text += &format!(
+            "  spent    {} tokens{spent}, by its own count\n",
+            usage.tokens()
+        );
     }
     text
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Adapted, Adapter, provider};
+use crate::contract::ResultRule;
 use crate::net::credential::DUMMY;
 
 /// Where the schema of the answer is in the box.
@@ -20,6 +21,16 @@ pub enum Answer {
     Free,
     /// They fit [`schema`].
     Bound,
+}
+
+impl Answer {
+    /// What a contract with this rule wants.
+    pub fn of(rule: ResultRule) -> Self {
+        match rule {
+            ResultRule::Optional => Self::Free,
+            ResultRule::Required => Self::Bound,
+        }
+    }
 }
 
 /// The arguments that follow the program; the instruction comes on its standard input.
@@ -105,14 +116,12 @@ fn claude(agent: &Adapted) -> Vec<String> {
     words
 }
 
-/// The variables that the program finds, with `home` as the one directory that is its own.
-pub fn environment(agent: &Adapted, home: &str) -> BTreeMap<String, String> {
+/// The variables that the program finds; where it keeps its things follows from its home.
+pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
     let url = agent.provider.base_url.inside(agent.provider.login);
     let mut variables: Vec<(&str, String)> = match agent.adapter {
-        Adapter::Exec => Vec::new(),
-        Adapter::Codex => vec![("CODEX_HOME", format!("{home}/.codex"))],
+        Adapter::Exec | Adapter::Codex => Vec::new(),
         Adapter::Claude => vec![
-            ("CLAUDE_CONFIG_DIR", format!("{home}/.claude")),
             ("ANTHROPIC_BASE_URL", url),
             ("DISABLE_AUTOUPDATER", "1".to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),

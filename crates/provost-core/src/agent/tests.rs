@@ -240,7 +240,7 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_box() {
         agent.budget.micro_usd = Some(1_500_000);
         let words = launch::arguments(&agent, Answer::Bound).join(" ");
         assert!(words.contains("--model m-1"), "{words}");
-        let environment = launch::environment(&agent, "/home/agent");
+        let environment = launch::environment(&agent);
         let key = provider::key_variable(adapter).unwrap();
         assert_eq!(environment[key], "kept-outside-the-box");
         let (own, off) = match adapter {

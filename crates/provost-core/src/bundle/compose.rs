@@ -208,6 +208,9 @@ impl<'a> Composer<'a> {
         if let Some(agent) = &self.state.agent {
             metrics.insert("agent_wall_ms".into(), json!(agent.wall_ms));
             metrics.insert("agent_ending".into(), json!(agent.ending));
+            if let Some(told) = &agent.told {
+                metrics.insert("agent_usage".into(), json!(told.sum.usage));
+            }
             if let ResultFile::Text(text) = &agent.result {
                 // The agent's own words, as data beside what was measured.
                 metrics.insert("agent_claims".into(), json!(text));
@@ -434,6 +437,7 @@ fn exit_code(ending: Ending) -> i64 {
         Ending::Signalled(signal) => 128 + i64::from(signal),
         Ending::TimedOut | Ending::NoProgress | Ending::Cancelled | Ending::LeaseLost => 124,
         Ending::OutputLimit
+        | Ending::Overspent
         | Ending::MemoryLimit
         | Ending::ProcessLimit
         | Ending::DiskLimit

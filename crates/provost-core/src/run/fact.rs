@@ -1,13 +1,16 @@
 //! The facts a run is made of, as its ledger holds them.
 
 mod layer;
+mod told;
 
 use std::collections::BTreeMap;
 
 pub use layer::{Layered, Made};
 use serde::{Deserialize, Serialize};
+pub use told::Told;
 
 use super::{Gate, Step};
+use crate::agent::Adapted;
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::document::Document;
 use crate::contract::limits::Asked;
@@ -127,6 +130,9 @@ pub struct Opened {
     pub agent: Vec<String>,
     /// Whether that command was typed by the person who started the run.
     pub agent_typed: bool,
+    /// How its program is spoken to, if it is one that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapted: Option<Adapted>,
     /// Secrets that the proxy adds for the agent, by the names of the variables that hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Credential>,
@@ -248,6 +254,8 @@ pub enum Ending {
     InodeLimit,
     /// It got nowhere for too long.
     NoProgress,
+    /// At the end of what it may spend.
+    Overspent,
     /// Because somebody cancelled the run.
     Cancelled,
     /// Because the lease on the scope was lost.
@@ -285,6 +293,9 @@ pub struct AgentRun {
     /// What it asked of the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<Traffic>,
+    /// What it told while it worked, if its program is one that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Box<Told>>,
 }
 
 /// What an agent left as its structured result.

@@ -7,8 +7,10 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::fact::{AgentRun, CommandRun, Ending, ResultFile, Side, TestRun};
+use super::fact::{AgentRun, CommandRun, Ending, Opened, ResultFile, Side, TestRun};
 use super::{Gate, State};
+use crate::agent::Adapted;
+use crate::agent::reader::End;
 use crate::change::{Change, Finding};
 use crate::code::Code;
 use crate::contract::limits::Limits;
@@ -51,7 +53,7 @@ impl State {
         match gate {
             Gate::Policy => contract::judge(&[]),
             Gate::Box => self.judge_box(),
-            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened.agent, &contract.limits),
+            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), &contract),
             Gate::Diff => self.judge_diff(&contract),
             Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), &contract),
@@ -157,19 +159,24 @@ fn missing(code: Code, reason: &str) -> Verdict {
     Verdict::deny(code, reason)
 }
 
-fn judge_agent(agent: Option<&AgentRun>, argv: &[String], limits: &Limits) -> Verdict {
+fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Verdict {
     let Some(agent) = agent else {
         return missing(Code::AgentFailed, "no agent ran");
     };
     let seconds = agent.wall_ms / 1000;
-    let stopped =
-        |code, what: String| Verdict::deny(code, format!("the agent {what} and was ended"));
     match agent.ending {
-        Ending::Exited(0) => Verdict::allow("the agent ended by itself"),
-        Ending::Exited(status) => Verdict::deny(
-            Code::AgentFailed,
-            format!("the agent ended with status {status}"),
-        ),
+        Ending::Exited(0) => match &opened.adapted {
+            None => Verdict::allow("the agent ended by itself"),
+            Some(adapted) => judge_words(agent, adapted),
+        },
+        Ending::Exited(status) => {
+            let words = match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
+                Some(End::GaveUp(words)) => format!(": {words}"),
+                Some(End::Done) | None => String::new(),
+            };
+            let reason = format!("the agent ended with status {status}{words}");
+            Verdict::deny(Code::AgentFailed, reason)
+        }
         Ending::Signalled(signal) => Verdict::deny(
             Code::AgentFailed,
             format!("signal {signal} ended the agent"),
@@ -178,9 +185,14 @@ fn judge_agent(agent: Option<&AgentRun>, argv: &[String], limits: &Limits) -> Ve
             Code::AgentFailed,
             format!(
                 "the agent `{}` cannot be started in the box",
-                command::line(argv)
+                command::line(&opened.agent)
             ),
         ),
+        Ending::Overspent => {
+            let spent = opened.adapted.as_ref().and_then(|it| overspent(agent, it));
+            let reason = spent.unwrap_or_else(|| "the agent spent more than it may".to_owned());
+            Verdict::deny(Code::TokenLimit, reason)
+        }
         Ending::TimedOut => Verdict::deny(
             Code::AgentTimeout,
             format!("the agent was still at work after {seconds} s and was ended"),
@@ -192,6 +204,24 @@ fn judge_agent(agent: Option<&AgentRun>, argv: &[String], limits: &Limits) -> Ve
                 agent.stdout.bytes + agent.stderr.bytes
             ),
         ),
+        Ending::MemoryLimit
+        | Ending::ProcessLimit
+        | Ending::DiskLimit
+        | Ending::InodeLimit
+        | Ending::NoProgress => judge_limit(agent.ending, limits),
+        Ending::Cancelled => Verdict::deny(Code::Cancelled, "the run was cancelled"),
+        Ending::LeaseLost => Verdict::deny(
+            Code::LeaseLost,
+            "the lease on the scope was lost, so the agent was ended",
+        ),
+    }
+}
+
+/// What is said of an agent that was ended at one of the limits of its box.
+fn judge_limit(ending: Ending, limits: &Limits) -> Verdict {
+    let stopped =
+        |code, what: String| Verdict::deny(code, format!("the agent {what} and was ended"));
+    match ending {
         Ending::MemoryLimit => stopped(
             Code::MemoryLimit,
             format!(
@@ -221,12 +251,32 @@ fn judge_agent(agent: Option<&AgentRun>, argv: &[String], limits: &Limits) -> Ve
             Code::NoProgress,
             format!("got nowhere for {} s", limits.no_progress.as_secs()),
         ),
-        Ending::Cancelled => Verdict::deny(Code::Cancelled, "the run was cancelled"),
-        Ending::LeaseLost => Verdict::deny(
-            Code::LeaseLost,
-            "the lease on the scope was lost, so the agent was ended",
+        other => stopped(Code::AgentFailed, render_ending(other)),
+    }
+}
+
+/// What a program that is known says about its own end: without a good word there was none.
+fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
+    if let Some(reason) = overspent(agent, adapted) {
+        return Verdict::deny(Code::TokenLimit, reason);
+    }
+    match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
+        Some(End::Done) => Verdict::allow("the agent came to its end"),
+        Some(End::GaveUp(words)) => {
+            Verdict::deny(Code::AgentFailed, format!("the agent gave up: {words}"))
+        }
+        None => missing(
+            Code::AgentFailed,
+            "the agent ended without saying that it came to its end",
         ),
     }
+}
+
+/// In what the agent went beyond its budget.
+fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
+    let usage = &agent.told.as_ref()?.sum.usage;
+    let what = adapted.budget.exceeded(usage)?;
+    Some(format!("the agent {what}"))
 }
 
 /// The structured result of an agent: what the schema of the same name says.
@@ -381,6 +431,7 @@ pub fn render_ending(ending: Ending) -> String {
         Ending::DiskLimit => "filled its workspace beyond its limit".to_owned(),
         Ending::InodeLimit => "made more files than its limit".to_owned(),
         Ending::NoProgress => "neither printed nor changed anything for too long".to_owned(),
+        Ending::Overspent => "spent more than it may".to_owned(),
         Ending::Cancelled => "was cancelled".to_owned(),
         Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
         Ending::NotStarted => "could not be started in the box".to_owned(),

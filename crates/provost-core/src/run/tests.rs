@@ -71,6 +71,7 @@ fn opened() -> Fact {
         target: None,
         agent: vec!["agent".to_owned()],
         agent_typed: true,
+        adapted: None,
         credentials: Vec::new(),
         protect: Extra::default(),
         commands: Vec::new(),
@@ -122,6 +123,7 @@ fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
         stderr: stream(),
         result,
         network: Vec::new(),
+        told: None,
     };
     vec![started(Step::Agent), Fact::AgentEnded(run)]
 }

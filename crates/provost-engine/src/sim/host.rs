@@ -180,6 +180,7 @@ impl Host for SimHost {
                 stderr: Self::stream(),
                 result: ResultFile::Absent,
                 network: Vec::new(),
+                told: None,
             }
         })
     }

@@ -15,6 +15,7 @@ use provost_engine::drive::contract;
 use provost_engine::ports::PortError;
 
 use super::{Machine, git};
+use crate::agent;
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
 use crate::proxy::{Outlet, Secret};
 use crate::workspace::{Layers, Lowers};
@@ -125,8 +126,17 @@ impl Machine {
         for (name, value) in variables {
             profile.env.insert(name.to_owned(), value.to_owned());
         }
-        if !contract.net.is_empty() {
-            profile.grant(contract.net.clone());
+        let mut places = contract.net.clone();
+        if let Some(adapted) = &state.opened.adapted {
+            agent::find(adapted.adapter)?.add_to(&mut profile, adapted);
+            // Without its model no such agent can work, whatever else is denied.
+            let model = &adapted.provider.base_url.endpoint;
+            if !places.contains(model) {
+                places.push(model.clone());
+            }
+        }
+        if !places.is_empty() {
+            profile.grant(places);
         }
         for credential in &state.opened.credentials {
             // Programs ask for the variable before they start; what they send is replaced.

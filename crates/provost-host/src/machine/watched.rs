@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use provost_core::net::book::Traffic;
 use provost_core::object::sha256;
-use provost_core::run::fact::{Ending, Stream};
+use provost_core::run::fact::{AgentRun, Ending, ResultFile, Stream, Told};
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::{host, write_birth};
+use crate::agent::Ears;
 use crate::boxes::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
 use crate::proxy::Outlet;
 
@@ -42,6 +43,21 @@ pub(super) struct Ended {
     pub(super) network: Vec<Traffic>,
 }
 
+impl Ended {
+    /// The facts of an agent that ended so, with the result it left and what it told.
+    pub(super) fn of_agent(self, result: ResultFile, told: Option<Told>) -> AgentRun {
+        AgentRun {
+            ending: self.ending,
+            wall_ms: self.wall_ms,
+            stdout: self.stdout,
+            stderr: self.stderr,
+            result,
+            network: self.network,
+            told: told.map(Box::new),
+        }
+    }
+}
+
 impl Watched<'_> {
     /// Runs `argv` to its end.
     pub(super) fn follow(
@@ -49,6 +65,17 @@ impl Watched<'_> {
         argv: Vec<String>,
         stdin: Stdin,
         watch: &mut dyn Watch,
+    ) -> Result<Ended, PortError> {
+        self.follow_with(argv, stdin, watch, None)
+    }
+
+    /// Runs `argv` to its end, with somebody who listens to it.
+    pub(super) fn follow_with(
+        &self,
+        argv: Vec<String>,
+        stdin: Stdin,
+        watch: &mut dyn Watch,
+        mut ears: Option<&mut Ears>,
     ) -> Result<Ended, PortError> {
         let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
         let command = Command {
@@ -64,13 +91,23 @@ impl Watched<'_> {
             at: None,
         };
         let mut wish = Control::Continue;
+        let mut overspent = false;
         let mut tick = |progress: boxes::Progress| {
+            // What cannot be read now is missed at the end, which fails.
+            let heard = ears
+                .as_deref_mut()
+                .map(|ears| ears.listen().unwrap_or(false));
+            overspent = heard == Some(true);
+            let words = ears.as_deref().map(|ears| ears.last_words().to_owned());
             let progress = Progress {
                 what: self.what.to_owned(),
                 elapsed_ms: millis(progress.wall),
-                last_line: glance.line(),
+                last_line: words.unwrap_or_else(|| glance.line()),
             };
             wish = watch.tick(&progress);
+            if overspent {
+                return boxes::Control::Cancel;
+            }
             match wish {
                 Control::Continue => boxes::Control::Continue,
                 Control::Cancel | Control::LeaseLost => boxes::Control::Cancel,
@@ -86,7 +123,10 @@ impl Watched<'_> {
             Ok(ended) => {
                 self.sync()?;
                 Ok(Ended {
-                    ending: ending(ended.how, wish),
+                    ending: match ending(ended.how, wish) {
+                        Ending::Cancelled if overspent => Ending::Overspent,
+                        ending => ending,
+                    },
                     wall_ms: millis(ended.wall),
                     stdout: kept(&self.stdout, &ended.stdout),
                     stderr: kept(&self.stderr, &ended.stderr),

@@ -19,10 +19,11 @@ macro_rules! page {
 }
 
 /// Pages that are about more than one code.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("contract", page!("contract")),
     ("network", page!("network")),
     ("prepare", page!("prepare")),
+    ("agents", page!("agents")),
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
 ];
@@ -31,8 +32,9 @@ const PAGES: [(&str, &str); 5] = [
 #[derive(Args)]
 pub(super) struct Explain {
     /// A code, or a page: every field of a contract file, how the network is granted, how
-    /// dependencies are prepared, how a board is kept, what packages are; without one, all codes.
-    #[arg(value_name = "CODE|contract|network|prepare|board|packages")]
+    /// dependencies are prepared, which agents are known, how a board is kept, what packages are;
+    /// without one, all codes.
+    #[arg(value_name = "CODE|contract|network|prepare|agents|board|packages")]
     code: Option<String>,
 }
 

@@ -47,6 +47,15 @@ impl Net {
         &self.credential
     }
 
+    /// The flags as words, for another call of this program.
+    pub(super) fn words(&self) -> Vec<String> {
+        let net = self.net.iter();
+        let net = net.flat_map(|place| ["--net".to_owned(), place.to_string()]);
+        let credential = self.credential.iter();
+        let credential = credential.flat_map(|it| ["--credential".to_owned(), it.to_string()]);
+        net.chain(credential).collect()
+    }
+
     /// What the proxy needs, with the secrets themselves.
     pub(super) fn outlet(&self) -> Result<Outlet, Failure> {
         let mut places = BTreeSet::new();

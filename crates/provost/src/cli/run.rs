@@ -12,7 +12,7 @@ use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, WorkspaceChoice};
 use provost_engine::opening::{self, Request};
-use provost_host::{clock, ids};
+use provost_host::{agent, clock, ids, machine};
 use serde_json::Value;
 
 use super::duration::seconds;
@@ -87,7 +87,7 @@ pub(super) struct Run {
     #[command(flatten)]
     limits: Limits,
 
-    /// An agent of `provost.toml` [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
@@ -140,6 +140,11 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     };
     let request = request(run, document)?;
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(session::port)?;
+    // What the agent needs of this machine is missed before anything is begun.
+    machine::outlet(&opened.credentials).map_err(session::port)?;
+    if let Some(adapted) = &opened.adapted {
+        agent::find(adapted.adapter).map_err(session::port)?;
+    }
     let bundle = place.run(&names.run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     for run_id in history::interrupted(&place)? {

@@ -1,6 +1,8 @@
 //! Whole runs of the real binary: hostile agents, honest ones, and drivers that die.
 
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod honest;

@@ -188,7 +188,7 @@ impl Scene {
     }
 
     /// Puts the places of this scene into a script.
-    fn fill(&self, text: &str) -> String {
+    pub(crate) fn fill(&self, text: &str) -> String {
         [
             ("@OUTSIDE@", "outside"),
             ("@HOME@", "home"),

@@ -1,0 +1,136 @@
+//! Decides who works, and how that agent comes to its model.
+
+use provost_core::agent::provider::Login;
+use provost_core::agent::{self, Adapted, Adapter, launch};
+use provost_core::code::Code;
+use provost_core::contract::ResultRule;
+use provost_core::contract::document::Document;
+use provost_core::gate::command;
+use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::policy::Policy;
+
+use super::Agent;
+use crate::ports::PortError;
+
+const PLACE: &str = "provost.toml may name any place, so a person, or the contract, says which";
+
+/// The agent of a run.
+#[derive(Debug)]
+pub(super) struct Hired {
+    /// What is executed.
+    pub(super) argv: Vec<String>,
+    /// How it is spoken to.
+    pub(super) adapted: Option<Adapted>,
+}
+
+/// The agent that the person wants: a command, one of the policy, or an adapter by its name.
+pub(super) fn hire(
+    agent: &Agent,
+    policy: &Policy,
+    document: &Document,
+) -> Result<Hired, PortError> {
+    let name = match agent {
+        Agent::Typed(text) => return typed(text).map(Hired::command),
+        Agent::Named(name) => name,
+    };
+    let adapted = match policy.agents.get(name) {
+        Some(agent::Agent::Command(argv)) => return Ok(Hired::command(argv.clone())),
+        Some(agent::Agent::Adapted(adapted)) => Some(adapted.clone()),
+        None => {
+            let known = Adapter::NAMED.iter().find(|adapter| adapter.name() == name);
+            known.and_then(|adapter| adapter.plain())
+        }
+    };
+    let adapted = adapted.ok_or_else(|| unknown(name, policy))?;
+    let answer = launch::Answer::of(ResultRule::of(document));
+    let program = adapted.adapter.program().map(str::to_owned);
+    let words = launch::arguments(&adapted, answer);
+    Ok(Hired {
+        argv: program.into_iter().chain(words).collect(),
+        adapted: Some(adapted),
+    })
+}
+
+impl Hired {
+    fn command(argv: Vec<String>) -> Self {
+        Self {
+            argv,
+            adapted: None,
+        }
+    }
+
+    /// The secrets that the proxy adds: those that were typed, and the key of the agent's model.
+    ///
+    /// A policy may name any place. Only at the place of the program's own makers the choice of
+    /// the agent is the choice of the place; elsewhere a person, or the contract, has to name it.
+    pub(super) fn credentials(
+        &self,
+        typed: Vec<Credential>,
+        document: &Document,
+    ) -> Result<Vec<Credential>, PortError> {
+        let Some(Adapted {
+            adapter, provider, ..
+        }) = &self.adapted
+        else {
+            return Ok(typed);
+        };
+        let place = &provider.base_url.endpoint;
+        let key = provider.credential(*adapter);
+        let own = provider.is_makers_own(*adapter);
+        let has_key = typed.iter().any(|it| it.endpoint == *place);
+        let missing = key.filter(|_| !has_key);
+        if provider.login == Login::None && has_key {
+            let reason = format!("--credential for `{place}`, where the agent has no login");
+            let hint = "leave `login = \"none\"` out of the agent in provost.toml";
+            return Err(PortError::new(Code::UsageError, reason).hint(hint));
+        }
+        if let Some(key) = missing {
+            if !own {
+                let reason = format!(
+                    "the agent's model is at `{place}` and gets no key; \
+                     if you trust that place: --credential '{key}'"
+                );
+                return Err(PortError::new(Code::UsageError, reason).hint(PLACE));
+            }
+            return Ok(typed.into_iter().chain([key]).collect());
+        }
+        if !own && !is_granted(place, document) {
+            let reason = format!(
+                "the agent's model is at `{place}`, which is not granted; \
+                 if you trust that place: --net {place}"
+            );
+            return Err(PortError::new(Code::UsageError, reason).hint(PLACE));
+        }
+        Ok(typed)
+    }
+}
+
+/// Whether the contract grants `place`.
+pub(super) fn is_granted(place: &Endpoint, document: &Document) -> bool {
+    let extra = document.x_provost.as_ref();
+    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    granted.iter().any(|it| it.parse().as_ref() == Ok(place))
+}
+
+fn unknown(name: &str, policy: &Policy) -> PortError {
+    let names: Vec<&str> = policy.agents.keys().map(String::as_str).collect();
+    let known = match names.as_slice() {
+        [] => "it names none".to_owned(),
+        names => format!("it names {}", names.join(", ")),
+    };
+    let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
+    PortError::new(Code::NotFound, reason)
+        .hint("name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it")
+}
+
+fn typed(text: &str) -> Result<Vec<String>, PortError> {
+    let argv = command::split(text).map_err(|flaw| {
+        PortError::new(Code::UsageError, format!("--agent-cmd `{text}`: {flaw}"))
+            .hint("for a shell, quote it: --agent-cmd \"sh -c '…'\"")
+    })?;
+    if argv.is_empty() {
+        return Err(PortError::new(Code::UsageError, "--agent-cmd is empty"));
+    }
+    Ok(argv)
+}

@@ -1,0 +1,177 @@
+//! Finds the programs of adapters on this machine, and puts one into a box.
+//!
+//! # Invariants
+//!
+//! - A program is looked for along the PATH of the person who runs this, by its one name: no file
+//!   of a repository chooses it.
+//! - Of its surroundings only its own package is there, read-only; never a home, a setting or a
+//!   login.
+
+mod ears;
+mod version;
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use provost_core::agent::{Adapted, Adapter, launch};
+use provost_core::code::Code;
+use provost_engine::ports::PortError;
+
+use crate::boxes::{Mount, Profile};
+pub(crate) use ears::Ears;
+
+/// Where the certificates that vouch for servers are in a box, if the person named some.
+const CERTIFICATES: &str = "/run/provost/certificates.pem";
+
+/// The program of an adapter, as it is installed here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// The program itself; links are followed.
+    pub program: PathBuf,
+    /// What it needs of the machine, at the path it has there.
+    pub package: PathBuf,
+}
+
+/// The program of `adapter`, or why there is none.
+pub fn find(adapter: Adapter) -> Result<Installed, PortError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_along(adapter, &path).ok_or_else(|| {
+        let program = adapter.program().unwrap_or_default();
+        let reason = format!("the agent `{adapter}` needs the program `{program}` along your PATH");
+        PortError::new(Code::NotFound, reason).hint(match adapter {
+            Adapter::Exec => "name a command with --agent-cmd",
+            Adapter::Codex => "npm install --global @openai/codex",
+            Adapter::Claude => "npm install --global @anthropic-ai/claude-code",
+        })
+    })
+}
+
+fn find_along(adapter: Adapter, path: &OsStr) -> Option<Installed> {
+    let name = adapter.program()?;
+    let is_program = |path: &PathBuf| {
+        let found = path.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let program = std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(is_program)?;
+    let program = program.canonicalize().ok()?;
+    let package = package(&program).unwrap_or_else(|| program.clone());
+    Some(Installed { program, package })
+}
+
+/// The package of npm that a program belongs to. Parts for one kind of machine are packages beside
+/// it, of the same scope.
+fn package(program: &Path) -> Option<PathBuf> {
+    let parts: Vec<Component<'_>> = program.components().collect();
+    let modules = |part: &Component<'_>| part.as_os_str() == "node_modules";
+    let at = parts.iter().position(modules)?;
+    let whole = parts.get(at + 1)?;
+    // What lies directly in there is no package.
+    (parts.len() > at + 2).then(|| parts[..at].iter().chain([&parts[at], whole]).collect())
+}
+
+impl Installed {
+    /// Lets `profile` hold the program and what `agent` needs around it.
+    pub fn add_to(&self, profile: &mut Profile, agent: &Adapted) {
+        let is_host = |mount: &Mount| matches!(mount, Mount::ReadOnly { .. });
+        let covers = |mount: &Mount| is_host(mount) && self.package.starts_with(mount.target());
+        if !profile.mounts.iter().any(covers) {
+            // An outer tree stands for what lies in it.
+            profile
+                .mounts
+                .retain(|mount| !is_host(mount) || !mount.target().starts_with(&self.package));
+            profile.add(Mount::ReadOnly {
+                source: self.package.clone(),
+                target: self.package.clone(),
+            });
+        }
+        profile.env.extend(launch::environment(agent));
+        let trusted = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+        if let Some(source) = trusted.filter(|file| file.is_absolute() && file.is_file()) {
+            profile.add(Mount::ReadOnly {
+                source,
+                target: CERTIFICATES.into(),
+            });
+            for name in ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"] {
+                profile.env.insert(name.to_owned(), CERTIFICATES.to_owned());
+            }
+        }
+        profile.add(Mount::File {
+            target: launch::SCHEMA.into(),
+            content: launch::schema().to_string(),
+        });
+    }
+
+    /// What is executed: the words of the run, with the program in the place of its name.
+    pub fn argv(&self, words: &[String]) -> Vec<String> {
+        let program = self.program.display().to_string();
+        std::iter::once(program)
+            .chain(words.iter().skip(1).cloned())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn program(path: &Path, mode: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_program_brings_its_package_and_nothing_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let modules = home.join("lib/node_modules");
+        program(&modules.join("@openai/codex/bin/codex.js"), 0o755);
+        program(&home.join("share/versions/2.1"), 0o755);
+        for (name, to) in [
+            ("codex", "../lib/node_modules/@openai/codex/bin/codex.js"),
+            ("claude", "../share/versions/2.1"),
+        ] {
+            fs::create_dir_all(home.join("bin")).unwrap();
+            symlink(to, home.join("bin").join(name)).unwrap();
+        }
+        // Neither a relative directory nor a file that cannot be executed counts.
+        program(&home.join("first/codex"), 0o644);
+        let path = format!("bin:{0}/first:{0}/bin", home.display());
+        let find = |adapter| find_along(adapter, OsStr::new(&path)).unwrap();
+        assert_eq!(find(Adapter::Codex).package, modules.join("@openai"));
+        let claude = find(Adapter::Claude);
+        assert_eq!(claude.package, home.join("share/versions/2.1"));
+        assert_eq!(claude.program, claude.package);
+        assert_eq!(find_along(Adapter::Exec, OsStr::new(&path)), None);
+        assert_eq!(find_along(Adapter::Codex, OsStr::new("")), None);
+    }
+
+    #[test]
+    fn one_tree_of_the_host_holds_the_program() {
+        let installed = Installed {
+            program: "/srv/node_modules/tool/bin/tool.js".into(),
+            package: "/srv/node_modules/tool".into(),
+        };
+        let agent = Adapter::Codex.plain().unwrap();
+        let mut profile = Profile::minimal();
+        let single = Mount::ReadOnly {
+            source: installed.program.clone(),
+            target: installed.program.clone(),
+        };
+        profile.add(single);
+        installed.add_to(&mut profile, &agent);
+        let below = |mount: &&Mount| mount.target().starts_with("/srv");
+        let there: Vec<_> = profile.mounts.iter().filter(below).collect();
+        assert!(matches!(there[..], [mount] if mount.target() == installed.package));
+        let words = ["codex".to_owned(), "exec".to_owned()];
+        let want = ["/srv/node_modules/tool/bin/tool.js", "exec"];
+        assert_eq!(installed.argv(&words), want);
+    }
+}

@@ -1,0 +1,129 @@
+//! Listens to an agent at work: follows the file of its stream, and writes down what it tells.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use provost_core::agent::event::Event;
+use provost_core::agent::launch;
+use provost_core::agent::reader::Reader;
+use provost_core::agent::{Adapted, Budget};
+use provost_core::object::hex;
+use provost_core::run::fact::{ResultFile, Stream, Told};
+use sha2::{Digest as _, Sha256};
+
+/// What is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Follows one agent.
+#[derive(Debug)]
+pub(crate) struct Ears {
+    reader: Reader,
+    budget: Budget,
+    /// The stream, once the agent has been started.
+    stream: Option<File>,
+    source: PathBuf,
+    events: File,
+    name: String,
+    written: u64,
+    hasher: Sha256,
+    last: String,
+}
+
+impl Ears {
+    /// Listens to `agent`, whose stream grows at `source`; events go to `name` in the bundle.
+    pub(crate) fn open(
+        agent: &Adapted,
+        source: PathBuf,
+        bundle: &Path,
+        name: String,
+    ) -> io::Result<Self> {
+        let path = bundle.join(&name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        Ok(Self {
+            reader: Reader::new(agent.adapter),
+            budget: agent.budget,
+            stream: None,
+            source,
+            events: File::create(path)?,
+            name,
+            written: 0,
+            hasher: Sha256::new(),
+            last: String::new(),
+        })
+    }
+
+    /// Takes what has come since; answers whether the agent has spent more than it may.
+    pub(crate) fn listen(&mut self) -> io::Result<bool> {
+        if self.stream.is_none() {
+            match File::open(&self.source) {
+                Ok(stream) => self.stream = Some(stream),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut chunk = vec![0; CHUNK];
+        while let Some(stream) = &mut self.stream {
+            let length = stream.read(&mut chunk)?;
+            if length == 0 {
+                break;
+            }
+            let events = self.reader.push(&chunk[..length]);
+            self.write(&events)?;
+        }
+        Ok(self.budget.exceeded(&self.reader.sum().usage).is_some())
+    }
+
+    /// The last thing it told, for the eye.
+    pub(crate) fn last_words(&self) -> &str {
+        &self.last
+    }
+
+    /// Takes the rest. The agent must be dead, and its stream whole.
+    pub(crate) fn finish(&mut self) -> io::Result<Told> {
+        self.listen()?;
+        let events = self.reader.finish();
+        self.write(&events)?;
+        self.events.sync_all()?;
+        Ok(Told {
+            events: Stream {
+                file: self.name.clone(),
+                bytes: self.written,
+                kept: self.written,
+                sha256: hex(&self.hasher.finalize_reset()),
+            },
+            sum: self.reader.sum().clone(),
+        })
+    }
+
+    /// The result that stands for the answer of the agent to `task_id`, no longer than `limit`.
+    pub(crate) fn result(&self, task_id: &str, limit: u64) -> ResultFile {
+        let Some(answer) = self.reader.answer() else {
+            return ResultFile::Absent;
+        };
+        let text = launch::result(task_id, answer).to_string();
+        if text.len() as u64 > limit {
+            return ResultFile::Unusable("is larger than 256 KiB".to_owned());
+        }
+        ResultFile::Text(text)
+    }
+
+    fn write(&mut self, events: &[Event]) -> io::Result<()> {
+        for event in events {
+            let mut line = serde_json::to_vec(event)?;
+            line.push(b'\n');
+            self.events.write_all(&line)?;
+            self.hasher.update(&line);
+            self.written += line.len() as u64;
+            match event {
+                Event::Message { text } | Event::Error { text } => text.clone_into(&mut self.last),
+                Event::Tool { name, detail } => self.last = format!("{name}: {detail}"),
+                Event::FileChange { path } => self.last = format!("writes {path}"),
+                Event::Session { .. } | Event::Usage(_) | Event::Final { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}

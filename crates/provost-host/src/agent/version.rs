@@ -1,0 +1,58 @@
+//! Asks an installed program for its version, in a box: it may be anything.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use provost_core::agent::Adapted;
+use provost_core::code::Code;
+use provost_engine::ports::PortError;
+
+use super::Installed;
+use crate::boxes::{BoxError, Command, Control, How, Launcher, Profile, Stdin};
+use crate::machine::user_toolchain;
+
+/// How long a program may take to say its version.
+const SECONDS: u64 = 60;
+
+impl Installed {
+    /// What the program says when it is asked for its version in a box without network.
+    pub fn version(&self, agent: &Adapted) -> Result<String, PortError> {
+        let scratch = std::env::temp_dir().join(format!("provost-version-{}", std::process::id()));
+        let made = fs::DirBuilder::new().mode(0o700).create(&scratch);
+        made.map_err(|error| PortError::of(Code::HostFailed, error))?;
+        let said = self.ask(agent, &scratch);
+        let _ = fs::remove_dir_all(&scratch);
+        said
+    }
+
+    fn ask(&self, agent: &Adapted, scratch: &Path) -> Result<String, PortError> {
+        let refused = |error: BoxError| PortError::of(error.code(), error);
+        let failed = |what: String| PortError::new(Code::AgentFailed, what);
+        let mut profile = Profile::minimal();
+        user_toolchain().add_to(&mut profile);
+        self.add_to(&mut profile, agent);
+        profile.limits.wall_seconds = SECONDS;
+        let command = Command {
+            argv: vec![self.program.display().to_string(), "--version".to_owned()],
+            stdin: Stdin::Null,
+            stdout: scratch.join("stdout"),
+            stderr: scratch.join("stderr"),
+        };
+        let running = Launcher::own()
+            .start(&profile, &command, |_| Ok(()))
+            .map_err(refused)?;
+        let ended = running.wait(&mut |_| Control::Continue).map_err(refused)?;
+        if ended.how != How::Exited(0) {
+            return Err(failed(format!(
+                "it does not start in the box: {:?}",
+                ended.how
+            )));
+        }
+        let text = fs::read_to_string(&command.stdout).unwrap_or_default();
+        match text.lines().next() {
+            Some(line) if !line.trim().is_empty() => Ok(line.trim().to_owned()),
+            _ => Err(failed("it says no version".to_owned())),
+        }
+    }
+}

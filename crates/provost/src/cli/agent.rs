@@ -1,0 +1,110 @@
+//! `provost agent`: which agents there are, and whether one of them works.
+
+mod trial;
+
+use clap::Subcommand;
+use provost_core::agent::{Adapted, Adapter, Agent as Hired};
+use provost_core::gate::command;
+use provost_core::policy::Policy;
+use provost_engine::opening::Origin as _;
+use provost_host::agent;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::session;
+use crate::show::{Reader, plain};
+
+/// Say which agents there are, and try one.
+#[derive(Subcommand)]
+pub(super) enum Agent {
+    /// List the agents that can be named with `--agent`, and what is installed of them.
+    List,
+    /// Let an agent do a small task in a temporary repository, and say what works.
+    Test(trial::Test),
+}
+
+pub(super) fn run(command: &Agent, reader: Reader) -> Outcome {
+    match command {
+        Agent::List => list(),
+        Agent::Test(test) => trial::run(test, reader),
+    }
+}
+
+/// The policy of the commit that is checked out; elsewhere there is none.
+fn policy() -> Result<Policy, Failure> {
+    let Ok(place) = Place::find() else {
+        return Ok(Policy::default());
+    };
+    let origin = GitOrigin(&place.repo);
+    // A repository without a commit has no policy yet.
+    let Ok(head) = origin.resolve("HEAD") else {
+        return Ok(Policy::default());
+    };
+    let tree = origin.tree(&head).map_err(session::port)?;
+    origin.policy(&tree).map_err(session::port)
+}
+
+fn list() -> Outcome {
+    let mut agents = policy()?.agents;
+    for adapter in Adapter::NAMED {
+        let plain = adapter.plain().map(Hired::Adapted);
+        if let Some(plain) = plain.filter(|_| !agents.contains_key(adapter.name())) {
+            agents.insert(adapter.name().to_owned(), plain);
+        }
+    }
+    let rows: Vec<Value> = agents
+        .iter()
+        .map(|(name, agent)| row(name, agent))
+        .collect();
+    let width = agents.keys().map(String::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in &rows {
+        let word = |field: &str| row[field].as_str().map(plain).unwrap_or_default();
+        text += &format!("{:width$}  {:6}  ", word("name"), word("adapter"));
+        text += &match (&row["command"], &row["program"]) {
+            (Value::String(line), _) => plain(line),
+            (_, Value::String(program)) => format!("{}, {program}", word("version")),
+            _ => format!("not installed: {}", word("hint")),
+        };
+        text += &row["model"]
+            .as_str()
+            .map_or(String::new(), |at| format!(", model at {at}"));
+        text += "\n";
+    }
+    Ok(Answer::data(json!({ "agents": rows }), text))
+}
+
+/// What there is to say about one agent.
+fn row(name: &str, agent: &Hired) -> Value {
+    let adapted = match agent {
+        Hired::Command(argv) => {
+            let line = command::line(argv);
+            return json!({ "name": name, "adapter": Adapter::Exec, "command": line });
+        }
+        Hired::Adapted(adapted) => adapted,
+    };
+    let mut row = json!({
+        "name": name,
+        "adapter": adapted.adapter,
+        "model": adapted.provider.base_url,
+        "budget": adapted.budget,
+    });
+    match agent::find(adapted.adapter) {
+        Err(error) => row["hint"] = json!(error.hint.unwrap_or_default()),
+        Ok(installed) => {
+            row["program"] = json!(installed.program);
+            row["version"] = json!(version(&installed, adapted));
+        }
+    }
+    row
+}
+
+/// The version of a program, or why it has none to say.
+fn version(installed: &agent::Installed, adapted: &Adapted) -> String {
+    match installed.version(adapted) {
+        Ok(version) => version,
+        Err(error) => error.verdict().reason,
+    }
+}

@@ -1,0 +1,55 @@
+//! Agents that spend too much, or whose model does not answer.
+
+use serde_json::json;
+
+use super::stage::{PROGRAMS, Stage, Way};
+
+#[test]
+fn an_agent_that_spends_too_much_is_refused() {
+    for program in PROGRAMS {
+        let turns = json!([
+            { "shell": "echo good > src/a.txt" },
+            { "shell": "sleep 2; true" },
+            { "text": "done" }
+        ]);
+        let Some(stage) = Stage::new(program, Way::Plain, &turns, "max_tokens = 8") else {
+            return;
+        };
+        let outcome = stage.run();
+        assert_eq!(
+            (outcome.code(), outcome.exit),
+            ("TOKEN_LIMIT", 1),
+            "{outcome:?}"
+        );
+        let reason = outcome.json.pointer("/verdict/reason").unwrap();
+        assert!(reason.as_str().unwrap().contains("tokens of 8"), "{reason}");
+        let salvaged = outcome.json["salvaged"].as_array().map(Vec::len);
+        let captured = outcome.json["tree"].is_string();
+        assert!(
+            salvaged == Some(1) || captured,
+            "the work is kept: {outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn an_agent_whose_model_refuses_has_failed_and_says_why() {
+    for program in PROGRAMS {
+        // Both try again a few times.
+        let turns = json!(vec![json!({ "status": 400 }); 40]);
+        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+            return;
+        };
+        let outcome = stage.run();
+        assert_eq!(
+            (outcome.code(), outcome.exit),
+            ("AGENT_FAILED", 1),
+            "{outcome:?}"
+        );
+        let reason = outcome.json.pointer("/verdict/reason").unwrap();
+        assert!(
+            reason.as_str().unwrap().contains("no such model"),
+            "{reason}"
+        );
+    }
+}

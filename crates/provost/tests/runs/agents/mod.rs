@@ -1,0 +1,7 @@
+//! The real Codex and Claude Code programs, under contract, with a model that follows a script.
+
+mod honest;
+mod hostile;
+mod limits;
+mod stage;
+mod tunnel;

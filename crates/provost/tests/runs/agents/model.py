@@ -1,0 +1,135 @@
+"""A model by script, for the real Codex and Claude Code programs.
+
+usage: model.py SCRIPT LOG [CERTIFICATE KEY]
+
+Speaks the Responses API of OpenAI and the Messages API of Anthropic, as far as the two programs
+need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"text": WORDS}, {"answer": OBJECT}
+for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
+it says "done". Each request for a turn becomes a line of LOG. Prints its port.
+"""
+
+import json
+import ssl
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+LOG = open(sys.argv[2], "a")
+LOCK = threading.Lock()
+TAKEN = [0]
+
+
+def take():
+    """The next turn and its number."""
+    with LOCK:
+        number = TAKEN[0]
+        TAKEN[0] += 1
+    # Read anew each time: a test may write the turns once it knows where everything is.
+    turns = json.load(open(sys.argv[1]))
+    return (turns[number] if number < len(turns) else {"text": "done"}), number
+
+
+def note(line):
+    with LOCK:
+        LOG.write(json.dumps(line) + "\n")
+        LOG.flush()
+
+
+def responses(request, turn, number):
+    """The events of one turn, as the Responses API has them."""
+    names = {tool.get("name") for tool in request.get("tools", [])}
+    if "shell" in turn:
+        name, arguments = "shell", {"command": ["bash", "-lc", turn["shell"]]}
+        if "exec_command" in names:
+            name, arguments = "exec_command", {"cmd": turn["shell"]}
+        elif "shell_command" in names:
+            name, arguments = "shell_command", {"command": turn["shell"]}
+        item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
+                "name": name, "arguments": json.dumps(arguments)}
+    else:
+        text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
+        item = {"type": "message", "id": f"msg_{number}", "role": "assistant",
+                "content": [{"type": "output_text", "text": text}]}
+    usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4},
+             "output_tokens": 5, "output_tokens_details": None, "total_tokens": 15}
+    identity = f"resp_{number}"
+    return [
+        {"type": "response.created", "response": {"id": identity}},
+        {"type": "response.output_item.done", "item": item},
+        {"type": "response.completed", "response": {"id": identity, "usage": usage}},
+    ]
+
+
+def messages(request, turn, number):
+    """The events of one turn, as the Messages API has them."""
+    tool = None
+    if "shell" in turn:
+        tool = ("Bash", {"command": turn["shell"], "description": "a step"})
+    elif "answer" in turn:
+        tool = ("StructuredOutput", turn["answer"])
+    if tool:
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": tool[0], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(tool[1])}
+    else:
+        block = {"type": "text", "text": ""}
+        delta = {"type": "text_delta", "text": turn["text"]}
+    message = {"id": f"msg_{number}", "type": "message", "role": "assistant",
+               "model": request.get("model", "m"), "content": [], "stop_reason": None,
+               "stop_sequence": None, "usage": {"input_tokens": 6, "output_tokens": 1,
+                                                "cache_read_input_tokens": 4}}
+    reason = "tool_use" if tool else "end_turn"
+    return [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None},
+         "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    ]
+
+
+class Model(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, kind, body):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_HEAD(self):
+        self.reply(200, "text/plain", b"")
+
+    def do_GET(self):
+        self.reply(200, "application/json", b'{"data": [], "models": []}')
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        path = self.path.partition("?")[0]
+        make = {"/v1/responses": responses, "/v1/messages": messages}.get(path)
+        if make is None:
+            return self.reply(200, "application/json", b'{"input_tokens": 10}')
+        request = json.loads(body)
+        turn, number = take()
+        key = self.headers.get("Authorization") or self.headers.get("X-Api-Key")
+        note({"key": key, "request": request})
+        if "status" in turn:
+            error = {"type": "error", "error": {"type": "refused", "message": "no such model"}}
+            return self.reply(turn["status"], "application/json", json.dumps(error).encode())
+        events = make(request, turn, number)
+        lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+        self.reply(200, "text/event-stream", "".join(lines).encode())
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+if len(sys.argv) > 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[3:5])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()

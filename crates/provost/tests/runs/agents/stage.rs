@@ -1,0 +1,260 @@
+//! A scene with a model by script, and the programs that ask it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::scene::{Outcome, Scene, lacks};
+
+/// What the proxy gives the model, and nobody else ever sees.
+pub(super) const KEY: &str = "quince-key";
+
+/// A program that is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    Codex,
+    Claude,
+}
+
+pub(super) const PROGRAMS: [Program; 2] = [Program::Codex, Program::Claude];
+
+impl Program {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Claude => "claude",
+        }
+    }
+
+    /// The variable that its key is in.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::Codex => "OPENAI_API_KEY",
+            Self::Claude => "ANTHROPIC_API_KEY",
+        }
+    }
+
+    fn field(self) -> &'static str {
+        match self {
+            Self::Codex => "Authorization: Bearer ",
+            Self::Claude => "X-Api-Key: ",
+        }
+    }
+
+    /// What its requests begin with.
+    fn path(self) -> &'static str {
+        match self {
+            Self::Codex => "/v1",
+            Self::Claude => "",
+        }
+    }
+}
+
+/// Where the programs are, or nothing where they are not installed; `./test` installs them.
+fn programs() -> Option<PathBuf> {
+    let given = std::env::var_os("PROVOST_TEST_AGENTS").map(PathBuf::from);
+    let usual = || {
+        let home = PathBuf::from(std::env::var_os("HOME")?);
+        Some(home.join(".cache/provost-test-agents"))
+    };
+    let programs = given.or_else(usual)?.join("node_modules/.bin");
+    if PROGRAMS.iter().all(|it| programs.join(it.name()).is_file()) {
+        return Some(programs);
+    }
+    eprintln!("skipped: Codex and Claude Code are not installed; ./test does");
+    let all = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
+    assert!(!all, "PROVOST_TEST_REQUIRE=all, and there are no agents");
+    None
+}
+
+/// How the model is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As it is; the proxy adds the key.
+    Plain,
+    /// Encrypted from the program to the model, in a tunnel.
+    Tunnel,
+}
+
+/// A scene with a model.
+pub(super) struct Stage {
+    pub(super) scene: Scene,
+    pub(super) program: Program,
+    /// Where the model is.
+    pub(super) place: String,
+    way: Way,
+    programs: PathBuf,
+    model: Child,
+}
+
+impl Stage {
+    /// A stage for `program`, whose model takes these turns; `more` are lines about the agent in
+    /// the policy. Nothing where something is missing.
+    pub(super) fn new(program: Program, way: Way, turns: &Value, more: &str) -> Option<Self> {
+        let programs = programs()?;
+        if ["python3", "curl", "openssl"].iter().any(|it| lacks(it)) {
+            return None;
+        }
+        let scene = Scene::new();
+        for (name, text) in [
+            ("model.py", include_str!("model.py")),
+            ("turns.json", &turns.to_string()),
+            ("log", ""),
+            ("home/.codex/auth.json", "{\"token\":\"xyzzy-login\"}"),
+            ("home/.codex/config.toml", "model = \"xyzzy-model\"\n"),
+            (
+                "home/.claude/.credentials.json",
+                "{\"token\":\"xyzzy-login\"}",
+            ),
+            ("home/.claude/CLAUDE.md", "xyzzy-login\n"),
+        ] {
+            scene.write(name, text);
+        }
+        let mut model = Command::new("python3");
+        model.args(["model.py", "turns.json", "log"]);
+        if way == Way::Tunnel {
+            certificate(&scene);
+            model.args(["certificate", "key"]);
+        }
+        let mut model = model
+            .current_dir(scene.path(""))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut printed = BufReader::new(model.stdout.take().unwrap());
+        printed.read_line(&mut line).unwrap();
+        let place = format!("127.0.0.1:{}", line.trim());
+        let (scheme, login) = match way {
+            Way::Plain => ("http", "brokered"),
+            Way::Tunnel => ("https", "none"),
+        };
+        let policy = format!(
+            "[agents.it]\nadapter = \"{}\"\nmodel = \"m-1\"\nlogin = \"{login}\"\n\
+             base_url = \"{scheme}://{place}{}\"\n{more}\n\
+             [commands]\nallow = [\"sh check.sh\"]\n",
+            program.name(),
+            program.path()
+        );
+        scene.commit(&[("provost.toml", &policy)]);
+        Some(Self {
+            scene,
+            program,
+            place,
+            way,
+            programs,
+            model,
+        })
+    }
+
+    /// A stage whose turns know the places of its scene.
+    pub(super) fn prepared(program: Program, turns: &Value) -> Option<Self> {
+        let stage = Self::new(program, Way::Plain, &json!([]), "")?;
+        let text = stage.scene.fill(&turns.to_string());
+        stage.scene.write("turns.json", &text);
+        Some(stage)
+    }
+
+    /// A contract in a file that asks for a result.
+    pub(super) fn contract(&self) -> Value {
+        let text = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/examples/contract-minimal.json"
+        ));
+        let mut contract: Value = serde_json::from_str(text).unwrap();
+        contract["allowed_paths"] = json!(["src/a.txt"]);
+        contract["rollback"]["baseline_ref"] = json!("HEAD");
+        contract["tool_permissions"]["network"] = json!("allow");
+        contract["x_provost"] = json!({ "net": [self.place] });
+        contract["required_outputs"] =
+            json!([{ "name": "report", "type": "report", "acceptance": "it is there" }]);
+        contract["acceptance_tests"] =
+            json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
+        contract
+    }
+
+    /// Runs the agent, and judges what it left.
+    pub(super) fn run(&self) -> Outcome {
+        let words = ["make it good", "--allow", "src", "--accept", "sh check.sh"];
+        let credential = self.credential();
+        let grant = match self.way {
+            Way::Plain => ["--credential", &credential],
+            Way::Tunnel => ["--net", &self.place],
+        };
+        self.run_with(&[&words[..], &grant].concat())
+    }
+
+    /// What the person types so that the model gets its key.
+    pub(super) fn credential(&self) -> String {
+        let (field, variable) = (self.program.field(), self.program.variable());
+        format!("http://{} {field}${variable}", self.place)
+    }
+
+    /// Runs the agent with other words.
+    pub(super) fn run_with(&self, words: &[&str]) -> Outcome {
+        let all = [&["run", "--json", "--agent", "it"], words].concat();
+        self.ask(&all)
+    }
+
+    /// Asks the binary something, as a person who has the programs and a key.
+    pub(super) fn ask(&self, words: &[&str]) -> Outcome {
+        let mut command = self.scene.provost(words);
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
+        command
+            .env("PATH", path)
+            .env(self.program.variable(), KEY)
+            .env("HOST_TOKEN", "xyzzy-host");
+        if self.way == Way::Tunnel {
+            command.env("SSL_CERT_FILE", self.scene.path("certificate"));
+        }
+        self.scene.spawn(command).wait()
+    }
+
+    /// What the model was asked for its turns.
+    pub(super) fn requests(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.scene.path("log")).unwrap();
+        let parse = |line| serde_json::from_str(line).unwrap();
+        log.lines().map(parse).collect()
+    }
+
+    /// Everything the agent of the last run told, as events.
+    pub(super) fn events(&self, run: &str) -> Vec<Value> {
+        let tasks = fs::read_dir(self.scene.evidence(run, "agent")).unwrap();
+        let task = tasks.map(|task| task.unwrap().path()).next().unwrap();
+        let text = fs::read_to_string(task.join("events.1.jsonl")).unwrap();
+        let parse = |line| serde_json::from_str(line).unwrap();
+        text.lines().map(parse).collect()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.model.kill();
+        let _ = self.model.wait();
+    }
+}
+
+/// A certificate for the host's loopback that nobody else vouches for.
+fn certificate(scene: &Scene) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
+        .args(["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext"])
+        .args(["subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext"])
+        .args(["basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", "key", "-out", "certificate"])
+        .current_dir(scene.path(""))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+}
+
+/// The lines of an outcome about the network: method, place, code.
+pub(super) fn traffic(outcome: &Outcome) -> Vec<Value> {
+    let lines = outcome.json["network"].as_array().cloned();
+    let brief = |line: Value| json!([line["method"], line["target"], line["code"]]);
+    lines.unwrap_or_default().into_iter().map(brief).collect()
+}
