@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use xtask::{bench, corpus, fields, schemas, tidy};
+use xtask::{bench, corpus, escape, fields, schemas, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] \
-    | schemas [--check] | bench [--quick]\n";
+    | schemas [--check] | escape [--check] | bench [--quick]\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +27,10 @@ fn main() -> ExitCode {
             None => ExitCode::SUCCESS,
             Some(why) => complain(&format!("{why}\n")),
         },
+        ["escape"] => run_escape(|program| {
+            escape::write(Path::new("."), program).map(|()| "written".to_owned())
+        }),
+        ["escape", "--check"] => run_escape(|program| escape::check(Path::new("."), program)),
         ["bench"] => run_bench(bench::Length::Full),
         ["bench", "--quick"] => run_bench(bench::Length::Quick),
         ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {
@@ -74,6 +78,17 @@ fn program() -> Result<PathBuf, corpus::CorpusError> {
         return Err(corpus::CorpusError::NotBuilt);
     }
     Ok(own.with_file_name("provost"))
+}
+
+fn run_escape(run: impl Fn(&Path) -> Result<String, String>) -> ExitCode {
+    let program = program().map_err(|why| why.to_string());
+    match program.and_then(|program| run(&program)) {
+        Ok(words) => {
+            let _ = writeln!(std::io::stdout().lock(), "escape: {words}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => complain(&format!("{why}\n")),
+    }
 }
 
 fn run_bench(length: bench::Length) -> ExitCode {

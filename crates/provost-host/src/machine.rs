@@ -191,8 +191,7 @@ impl Host for Machine {
 
     fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError> {
         self.stand(state)?;
-        let profile = self.agent_profile(state)?;
-        proof::selftest(&self.launcher, &profile)
+        self.prove(state)
     }
 
     fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {

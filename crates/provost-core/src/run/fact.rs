@@ -1,12 +1,12 @@
 //! The facts a run is made of, as its ledger holds them.
 
 mod layer;
+mod tested;
 mod told;
-
-use std::collections::BTreeMap;
 
 pub use layer::{Layered, Made};
 use serde::{Deserialize, Serialize};
+pub use tested::{Attempt, BoxTest, Probed};
 pub use told::Told;
 
 use super::{Gate, Step};
@@ -210,26 +210,6 @@ pub struct ContractSource {
     pub path: String,
     /// SHA-256 of its bytes.
     pub sha256: String,
-}
-
-/// What a probe found out about the box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoxTest {
-    /// The tier that was tested.
-    pub tier: String,
-    /// Whether every probe was there and held.
-    pub held: bool,
-    /// What the probe tried, and whether the box held against it.
-    pub probes: BTreeMap<String, bool>,
-    /// The kernel.
-    pub kernel: String,
-    /// SHA-256 of the launcher.
-    pub launcher: String,
-    /// SHA-256 of the profile.
-    pub profile: String,
-    /// What holds each limit that not every machine can hold exactly.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, String>,
 }
 
 /// How a boxed process ended.

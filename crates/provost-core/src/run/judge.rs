@@ -65,16 +65,18 @@ impl State {
         let Some(test) = &self.tested else {
             return missing(Code::BoxLeaks, "the box was not tested");
         };
-        let leaks: Vec<&str> = test
-            .probes
-            .iter()
-            .filter(|(_, held)| !**held)
-            .map(|(name, _)| name.as_str())
+        let leaks: Vec<String> = test
+            .attempts()
+            .filter(|(_, attempt)| !attempt.held)
+            .map(|(place, attempt)| format!("{} ({place})", attempt.name))
             .collect();
-        if test.held && leaks.is_empty() && !test.probes.is_empty() {
+        let whole = [&test.agent, &test.acceptance]
+            .iter()
+            .all(|probed| !probed.attempts.is_empty());
+        if test.held && leaks.is_empty() && whole {
             return Verdict::allow(format!(
                 "{}, nothing got out",
-                counted(test.probes.len(), "probe")
+                counted(test.attempts().count(), "probe")
             ));
         }
         let reason = if leaks.is_empty() {

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
-    ResultFile, Side, Stream, TestRun, WorkspaceChoice,
+    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
+    Opened, Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -205,25 +205,42 @@ fn a_contract_that_breaks_a_rule_passes_no_gate() {
     assert!(!state.judge(Gate::Diff).allow);
 }
 
+fn attempt(held: bool) -> Attempt {
+    Attempt {
+        name: "write".to_owned(),
+        walls: vec!["root".to_owned()],
+        tried: "write outside".to_owned(),
+        held,
+        errno: None,
+    }
+}
+
 #[test]
 fn a_box_that_was_half_tested_does_not_hold() {
-    let test = |held, probes: &[(&str, bool)]| BoxTest {
+    let probed = |held: &[bool]| Probed {
+        shape: sha256(b"s"),
+        cached: false,
+        attempts: held.iter().map(|held| attempt(*held)).collect(),
+    };
+    let test = |held, agent: &[bool], acceptance: &[bool]| BoxTest {
         tier: "namespaces".to_owned(),
         held,
-        probes: probes
-            .iter()
-            .map(|(name, held)| ((*name).to_owned(), *held))
-            .collect(),
         kernel: "k".to_owned(),
+        boot: "b".to_owned(),
         launcher: sha256(b"l"),
         profile: sha256(b"p"),
         limits: BTreeMap::new(),
+        agent: probed(agent),
+        acceptance: probed(acceptance),
     };
     let cases = [
-        (test(true, &[("write", true)]), true),
-        (test(true, &[]), false),
-        (test(false, &[("write", true)]), false),
-        (test(true, &[("write", true), ("mount", false)]), false),
+        (test(true, &[true], &[true]), true),
+        (test(true, &[], &[]), false),
+        (test(true, &[true], &[]), false),
+        (test(true, &[], &[true]), false),
+        (test(false, &[true], &[true]), false),
+        (test(true, &[true, false], &[true]), false),
+        (test(true, &[true], &[true, false]), false),
     ];
     for (test, want) in cases {
         let facts = [started(Step::Selftest), Fact::Tested(test.clone())];

@@ -11,8 +11,9 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
-    Placed, Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice, WorkspaceKind,
+    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
+    Opened, Placed, Probed, Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
+    WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tree;
@@ -111,6 +112,20 @@ fn opened(draft: &Draft) -> Fact {
     }))
 }
 
+fn probed() -> Probed {
+    Probed {
+        shape: sha256(b"shape"),
+        cached: false,
+        attempts: vec![Attempt {
+            name: "write".to_owned(),
+            walls: vec!["root".to_owned()],
+            tried: "write outside".to_owned(),
+            held: true,
+            errno: Some(2),
+        }],
+    }
+}
+
 fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
     match step {
         Step::Lease => Fact::Leased { fence: 1 },
@@ -123,11 +138,13 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::Selftest => Fact::Tested(BoxTest {
             tier: "namespaces".to_owned(),
             held: true,
-            probes: BTreeMap::from([("write".to_owned(), true)]),
             kernel: "6.1".to_owned(),
+            boot: "boot".to_owned(),
             launcher: sha256(b"launcher"),
             profile: sha256(b"profile"),
             limits: BTreeMap::new(),
+            agent: probed(),
+            acceptance: probed(),
         }),
         Step::Agent => Fact::AgentEnded(AgentRun {
             ending: Ending::Exited(0),

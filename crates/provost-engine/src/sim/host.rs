@@ -8,8 +8,8 @@ use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Published,
-    ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
+    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probed,
+    Published, ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{State, Step};
 
@@ -142,11 +142,13 @@ impl Host for SimHost {
         self.power.call(|| BoxTest {
             tier: "simulated".to_owned(),
             held: true,
-            probes: BTreeMap::from([("write outside".to_owned(), true)]),
             kernel: "sim".to_owned(),
+            boot: "sim".to_owned(),
             launcher: sha256(b"launcher"),
             profile: sha256(b"profile"),
             limits: BTreeMap::new(),
+            agent: probed(),
+            acceptance: probed(),
         })
     }
 
@@ -300,5 +302,19 @@ impl Host for SimHost {
 
     fn objects(&mut self, _: &State, _: &Oid) -> Result<Vec<u8>, PortError> {
         self.power.call(Vec::new)
+    }
+}
+
+fn probed() -> Probed {
+    Probed {
+        shape: sha256(b"shape"),
+        cached: false,
+        attempts: vec![Attempt {
+            name: "write outside".to_owned(),
+            walls: vec!["root".to_owned()],
+            tried: "write outside".to_owned(),
+            held: true,
+            errno: None,
+        }],
     }
 }

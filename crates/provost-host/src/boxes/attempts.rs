@@ -60,6 +60,63 @@ pub(crate) fn trace(pid: i32) -> Result<(), Errno> {
     answer(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) })
 }
 
+/// Reads memory of a process. That nothing is at that address says that reading is allowed.
+pub(crate) fn read_memory(pid: i32) -> Result<(), Errno> {
+    let mut byte = 0u8;
+    let local = libc::iovec {
+        iov_base: (&raw mut byte).cast(),
+        iov_len: 1,
+    };
+    let remote = libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(1 << 16),
+        iov_len: 1,
+    };
+    // SAFETY: the local vector is one byte that outlives the call; the remote address is only used
+    // in the other process.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
+    match answer(read as libc::c_long) {
+        Err(Errno::FAULT) => Ok(()),
+        answer => answer,
+    }
+}
+
+/// Opens the root by its handle, which asks for no path.
+pub(crate) fn open_by_handle() -> Result<(), Errno> {
+    // A size, a kind and 128 bytes.
+    let mut handle = [0u32; 34];
+    handle[0] = 128;
+    let mut mount = 0;
+    let here = libc::AT_FDCWD;
+    // SAFETY: the path ends with a null byte; handle and number outlive the call and are as large as
+    // they say.
+    answer(unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            here,
+            c"/".as_ptr(),
+            handle.as_mut_ptr(),
+            &raw mut mount,
+            0,
+        )
+    })?;
+    // SAFETY: the handle outlives the call and says its size; the descriptor ends with the process.
+    answer(unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            here,
+            handle.as_mut_ptr(),
+            libc::O_RDONLY,
+        )
+    })
+}
+
+/// Makes a handle by which user space answers for its own missing pages.
+pub(crate) fn userfault() -> Result<(), Errno> {
+    const USER_MODE_ONLY: libc::c_int = 1;
+    // SAFETY: the call takes a plain number; the descriptor ends with the process.
+    answer(unsafe { libc::syscall(libc::SYS_userfaultfd, USER_MODE_ONLY | libc::O_CLOEXEC) })
+}
+
 /// Signals a process with nothing.
 pub(crate) fn signal(pid: i32) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;

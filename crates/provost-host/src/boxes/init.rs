@@ -60,9 +60,12 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     let walls = || {
         map_ids(spec, inheritance)?;
         root::build(&spec.profile)?;
+        if lacks!(spec.profile, HostName) {
+            return Ok(());
+        }
         rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))
     };
-    if lacks!(spec.profile, Network) && spec.profile.network != Network::Deny {
+    if lacks!(spec.profile, Network) {
         walls()?;
     } else {
         network::enter_beside(walls)?;
@@ -74,8 +77,10 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
         outlet::open(&inheritance.go).map_err(Failure::at("proxy"))?;
     }
     // What init holds, the pipes above all, is not for the payload.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .map_err(Failure::at("dumpable"))?;
+    if !lacks!(spec.profile, Init) {
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(Failure::at("dumpable"))?;
+    }
     wait_for_word(&inheritance.go)
 }
 
@@ -93,6 +98,9 @@ fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
 /// Maps the user inside to the driver's user; everybody else does not exist.
 fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     let Inheritance { user, group, .. } = *inheritance;
+    if lacks!(spec.profile, Users) {
+        return Ok(());
+    }
     let inside = |outside: u32| {
         if lacks!(spec.profile, Ids) {
             outside

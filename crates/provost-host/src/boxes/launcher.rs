@@ -21,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use super::error::Failure;
 use super::init::{self, Inheritance};
 use super::probe;
+use super::profile::{Profile, lacks};
 use super::sys::{self, Fork};
 use super::wire::{self, Message, Spec};
 
@@ -108,8 +109,10 @@ fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
         group: rustix::process::getegid().as_raw(),
     };
     // Groups that are not mapped still open files; who may drop them does.
-    let _ = rustix::thread::set_thread_groups(&[]);
-    match sys::clone_into(NAMESPACES) {
+    if !lacks!(spec.profile, Groups) {
+        let _ = rustix::thread::set_thread_groups(&[]);
+    }
+    match sys::clone_into(namespaces(&spec.profile)) {
         Ok(Fork::Child) => {
             // These are the launcher's alone: their closing is a signal.
             drop((status, control));
@@ -124,6 +127,18 @@ fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
             wire::send(&control, &failed.render(), &[])
         }
     }
+}
+
+/// The namespaces of a box; a test may leave out some.
+fn namespaces(profile: &Profile) -> libc::c_int {
+    let left_out = [
+        (lacks!(profile, Users), libc::CLONE_NEWUSER),
+        (lacks!(profile, Processes), libc::CLONE_NEWPID),
+        (lacks!(profile, Ipc), libc::CLONE_NEWIPC),
+        (lacks!(profile, HostName), libc::CLONE_NEWUTS),
+    ];
+    let left_out = left_out.iter().filter(|(lacking, _)| *lacking);
+    left_out.fold(NAMESPACES, |all, (_, kind)| all & !kind)
 }
 
 /// Follows the box to its end, and passes on its last word once all of it is dead.

@@ -43,6 +43,7 @@ mod streams;
 mod sys;
 mod terminal;
 mod toolchain;
+mod wall;
 mod wire;
 
 pub use availability::{
@@ -55,13 +56,12 @@ pub use error::BoxError;
 pub use launcher::main_if_launcher;
 pub use limits::means;
 pub use minimal::{HOME, SYSTEM_PATH};
-#[cfg(feature = "holes")]
-pub use profile::Hole;
 pub use profile::{Limits, Mount, Network, Profile};
 pub use running::{Control, Ended, How, Progress, Running};
 pub use streams::StreamFacts;
 pub use terminal::Terminal;
 pub use toolchain::{Toolchain, toolchain_mounts};
+pub use wall::Wall;
 
 /// Starts `command` in a box, with the running program as launcher; see [`Launcher::start`].
 pub fn start(

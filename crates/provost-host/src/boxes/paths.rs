@@ -11,7 +11,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::error::Failure;
-use super::profile::{Mount, Network, Profile};
+use super::profile::{Mount, Network, Profile, lacks};
 use super::sys;
 
 /// The first version with scopes.
@@ -51,7 +51,9 @@ fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     rules = beneath(rules, "/dev", device)?;
     let nodes = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    for mount in profile.mounts.iter().filter(|mount| mount.is_writable()) {
+    let there = |mount: &&Mount| !lacks!(profile, Root) || mount.target().exists();
+    let writables = profile.mounts.iter().filter(|mount| mount.is_writable());
+    for mount in writables.filter(there) {
         rules = writable(rules, mount, AccessFs::from_all(abi) & !nodes, abi)?;
     }
     Ok(rules)

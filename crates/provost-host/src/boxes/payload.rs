@@ -23,19 +23,27 @@ pub(crate) fn run(spec: &Spec) -> Failure {
 }
 
 fn narrow(profile: &Profile, terminal: bool) -> Result<(), Failure> {
-    rustix::process::setsid().map_err(Failure::at("session"))?;
+    if !lacks!(profile, Session) {
+        rustix::process::setsid().map_err(Failure::at("session"))?;
+    }
     if terminal {
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())
             .map_err(Failure::at("terminal"))?;
     }
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    rustix::process::chdir(&profile.workdir).map_err(Failure::at(format!(
-        "workdir {}",
-        profile.workdir.display()
-    )))?;
-    set_limits(&profile.limits).map_err(Failure::at("limits"))?;
+    if !lacks!(profile, Root) {
+        rustix::process::chdir(&profile.workdir).map_err(Failure::at(format!(
+            "workdir {}",
+            profile.workdir.display()
+        )))?;
+    }
+    if !lacks!(profile, Limits) {
+        set_limits(&profile.limits).map_err(Failure::at("limits"))?;
+    }
     drop_capabilities(profile).map_err(Failure::at("capabilities"))?;
-    rustix::thread::set_no_new_privs(true).map_err(Failure::at("no_new_privs"))?;
+    if !lacks!(profile, NoNewPrivileges) {
+        rustix::thread::set_no_new_privs(true).map_err(Failure::at("no_new_privs"))?;
+    }
     sys::reset_signals();
     sys::close_on_exec().map_err(Failure::at("descriptors"))?;
     if lacks!(profile, Descriptors) {
@@ -98,8 +106,10 @@ fn execute(spec: &Spec) -> Failure {
         return Failure::at(format!("{EXEC} nothing"))(Errno::INVAL);
     };
     let failed = |errno| Failure::at(format!("{EXEC} {program}"))(errno);
+    let stray = lacks!(spec.profile, Environment).then(|| "STRAY=1".to_owned());
     let env = spec.profile.env.iter();
-    let env = strings(env.map(|(name, value)| format!("{name}={value}")));
+    let env = env.map(|(name, value)| format!("{name}={value}"));
+    let env = strings(env.chain(stray));
     let (Some(argv), Some(env)) = (strings(spec.argv.iter().cloned()), env) else {
         return failed(Errno::INVAL);
     };

@@ -29,7 +29,7 @@ pub struct Profile {
     /// Walls left out, to see that the self-test notices.
     #[cfg(feature = "holes")]
     #[serde(default)]
-    pub holes: std::collections::BTreeSet<Hole>,
+    pub holes: std::collections::BTreeSet<super::wall::Wall>,
 }
 
 /// One entry of the box's file system; targets are absolute paths inside.
@@ -191,29 +191,6 @@ impl Default for Limits {
     }
 }
 
-/// A wall a test leaves out.
-#[cfg(feature = "holes")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hole {
-    /// No Landlock rules.
-    Landlock,
-    /// No system call filter.
-    Seccomp,
-    /// The host's network.
-    Network,
-    /// The host's `/proc`.
-    Proc,
-    /// The bounding set stays.
-    Capabilities,
-    /// Read-only mounts are writable.
-    ReadOnly,
-    /// A descriptor is left open.
-    Descriptors,
-    /// The ids inside are those of the host.
-    Ids,
-}
-
 impl Profile {
     /// Adds `mount`, in place of an earlier one with the same target.
     pub fn add(&mut self, mount: Mount) {
@@ -229,16 +206,16 @@ impl Profile {
 
     /// Whether a test left out this wall.
     #[cfg(feature = "holes")]
-    pub(crate) fn lacks(&self, hole: Hole) -> bool {
-        self.holes.contains(&hole)
+    pub(crate) fn lacks(&self, wall: super::wall::Wall) -> bool {
+        self.holes.contains(&wall)
     }
 }
 
 /// Whether a test left out a wall; never outside tests.
 macro_rules! lacks {
-    ($profile:expr, $hole:ident) => {{
+    ($profile:expr, $wall:ident) => {{
         #[cfg(feature = "holes")]
-        let lacking = $profile.lacks($crate::boxes::profile::Hole::$hole);
+        let lacking = $profile.lacks($crate::boxes::wall::Wall::$wall);
         #[cfg(not(feature = "holes"))]
         let lacking = {
             let _ = &$profile;

@@ -45,6 +45,9 @@ const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
 pub(crate) fn build(profile: &Profile) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(Failure::at("root private"))?;
+    if lacks!(profile, Root) {
+        return Ok(());
+    }
     let program = own_program().map_err(Failure::at("program"))?;
     let proc = process_tree(profile).map_err(Failure::at("proc"))?;
     let mut root = Root::new(profile)?;
@@ -88,13 +91,16 @@ impl Root {
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
         )
         .map_err(Failure::at("root"))?;
-        let holed = lacks!(profile, ReadOnly);
+        let holes = [
+            (lacks!(profile, ReadOnly), MountAttrFlags::MOUNT_ATTR_RDONLY),
+            (
+                lacks!(profile, MountFlags),
+                MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
+            ),
+        ];
         let unless_holed = |flags: MountAttrFlags| {
-            if holed {
-                flags.difference(MountAttrFlags::MOUNT_ATTR_RDONLY)
-            } else {
-                flags
-            }
+            let holes = holes.iter().filter(|(lacking, _)| *lacking);
+            holes.fold(flags, |flags, (_, hole)| flags.difference(*hole))
         };
         Ok(Self {
             tree,
@@ -312,7 +318,8 @@ fn own_program() -> Result<OwnedFd, Errno> {
 /// The processes of the box, or of the host where a test left this wall out.
 fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    if lacks!(profile, Proc) {
+    // Without a pid namespace of its own nobody may mount a new one.
+    if lacks!(profile, Proc) || lacks!(profile, Processes) {
         let tree = clone_tree(CWD, Path::new("/proc"))?;
         sys::mount_attributes(tree.as_fd(), attributes, true)?;
         return Ok(tree);

@@ -7,16 +7,18 @@
 //!
 //! - A report holds only if every probe is in it and held; a missing or garbled one never holds.
 //! - The probe runs with the mounts, network and limits of the payload.
+//! - A report is bound to the kernel, the start of the machine, the launcher and the profile.
+
+mod outside;
+pub mod recall;
+mod resolver;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::net::{TcpListener, UdpSocket};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -29,38 +31,61 @@ use super::driver::{Command, Launcher, Stdin};
 use super::error::BoxError;
 use super::launcher::PROBE;
 pub use super::probe::Probe;
-use super::probe::{CANARY, PROBES, Task, VICTIM};
-use super::profile::{Mount, Profile};
+use super::probe::trials;
+use super::profile::{Network, Profile, lacks};
 use super::root::OWN_PROGRAM;
 use super::running::{Control, How};
+use crate::process::BOOT;
+pub use outside::Outside;
+use outside::UNTOUCHED;
 
 /// How long the probe may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-const SECRET: &str = "nobody inside may read this\n";
-/// How the directories of self-tests begin.
-const PREFIX: &str = "provost-selftest-";
-/// A self-test that began longer ago is over.
-const LONG_AGO: Duration = Duration::from_mins(10);
-/// Found by the host, not by the probe.
-const UNTOUCHED: &str = "outside_untouched";
 
 /// What a self-test found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// What was tried and what became of it.
     pub probes: Vec<Probe>,
+    /// What it was found on.
+    pub ground: Ground,
+}
+
+/// What a report is about: on anything else it says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ground {
     /// The kernel's release.
     pub kernel: String,
+    /// Which start of the machine.
+    pub boot: String,
+    /// The user who drives.
+    pub user: u32,
     /// SHA-256 of the launcher's program.
-    pub launcher_digest: String,
+    pub launcher: String,
     /// SHA-256 of the profile.
-    pub profile_digest: String,
+    pub profile: String,
+}
+
+impl Ground {
+    /// What a self-test of `profile` would stand on now.
+    pub fn of(launcher: &Launcher, profile: &Profile) -> Result<Self, BoxError> {
+        let boot = fs::read_to_string(BOOT).map_err(machine)?;
+        Ok(Self {
+            kernel: kernel(),
+            boot: boot.trim().to_owned(),
+            user: rustix::process::geteuid().as_raw(),
+            launcher: digest(&launcher.exe).map_err(machine)?,
+            profile: profile.digest()?,
+        })
+    }
 }
 
 impl Report {
     /// Whether every probe there has to be is there and held.
     pub fn held(&self) -> bool {
-        let wanted = PROBES.iter().map(|(name, _)| *name).chain([UNTOUCHED]);
+        let wanted = trials().map(|trial| trial.name).chain([UNTOUCHED]);
         self.probes
             .iter()
             .map(|probe| probe.name.as_str())
@@ -74,173 +99,29 @@ impl Report {
     }
 }
 
-/// Things of the host that the probe attacks; they are gone with this value.
-#[derive(Debug)]
-pub struct Outside {
-    directory: PathBuf,
-    abstract_name: String,
-    tcp: TcpListener,
-    udp: UdpSocket,
-    sockets: [UnixListener; 2],
-    victim: Child,
-}
-
-impl Outside {
-    /// Puts up a secret, listeners and a process; `launcher` is the process's program.
-    pub fn new(launcher: &Launcher) -> Result<Self, BoxError> {
-        Self::put_up(launcher).map_err(|source| BoxError::Machine {
-            what: "the targets of the self-test",
-            source,
-        })
-    }
-
-    fn put_up(launcher: &Launcher) -> io::Result<Self> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-        let abstract_name = format!("{PREFIX}{}", hex(&random));
-        let temporary = std::env::temp_dir();
-        sweep(&temporary);
-        let directory = temporary.join(&abstract_name);
-        fs::DirBuilder::new().mode(0o700).create(&directory)?;
-        let result = Self::fill(launcher, directory.clone(), abstract_name);
-        if result.is_err() {
-            let _ = fs::remove_dir_all(directory);
-        }
-        result
-    }
-
-    fn fill(launcher: &Launcher, directory: PathBuf, abstract_name: String) -> io::Result<Self> {
-        fs::write(directory.join("secret"), SECRET)?;
-        fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600))?;
-        let tcp = TcpListener::bind("127.0.0.1:0")?;
-        let udp = UdpSocket::bind("127.0.0.1:0")?;
-        let abstract_address = UnixAddress::from_abstract_name(&abstract_name)?;
-        let sockets = [
-            UnixListener::bind(directory.join("socket"))?,
-            UnixListener::bind_addr(&abstract_address)?,
-        ];
-        tcp.set_nonblocking(true)?;
-        udp.set_nonblocking(true)?;
-        for socket in &sockets {
-            socket.set_nonblocking(true)?;
-        }
-        let victim = std::process::Command::new(&launcher.exe)
-            .args([PROBE, VICTIM])
-            .env_clear()
-            .env(CANARY, &abstract_name)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Self {
-            directory,
-            abstract_name,
-            tcp,
-            udp,
-            sockets,
-            victim,
-        })
-    }
-
-    /// The directory of the host that holds the secret.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    fn task(&self, profile: &Profile) -> io::Result<Task> {
-        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
-        let home_inode = fs::metadata(&home).map_or((0, 0), |found| (found.dev(), found.ino()));
-        let places = |wanted: fn(&Mount) -> bool| {
-            let mounts = profile.mounts.iter().filter(|mount| wanted(mount));
-            mounts.map(|mount| mount.target().to_owned()).collect()
-        };
-        Ok(Task {
-            secret: self.directory.join("secret"),
-            socket: self.directory.join("socket"),
-            abstract_name: self.abstract_name.clone(),
-            tcp: self.tcp.local_addr()?,
-            udp: self.udp.local_addr()?,
-            victim: i32::try_from(self.victim.id()).unwrap_or(0),
-            home,
-            home_inode,
-            network: profile.network.clone(),
-            limits: profile.limits,
-            writable: places(Mount::is_writable),
-            read_only: places(|mount| {
-                !mount.is_writable() && !matches!(mount, Mount::Symlink { .. })
-            }),
-        })
-    }
-
-    /// Corrects `probes` by what is seen from here.
-    fn inspect(&self, probes: &mut Vec<Probe>) {
-        let [path_socket, abstract_socket] = &self.sockets;
-        let reached = [
-            ("tcp_connect", self.tcp.accept().is_ok()),
-            ("udp_send", self.udp.recv(&mut [0; 16]).is_ok()),
-            ("path_socket", path_socket.accept().is_ok()),
-            ("abstract_socket", abstract_socket.accept().is_ok()),
-        ];
-        for (name, reached) in reached {
-            for probe in probes
-                .iter_mut()
-                .filter(|probe| probe.name == name && reached)
-            {
-                probe.held = false;
-                "it reached the host".clone_into(&mut probe.note);
-            }
-        }
-        let secret = self.directory.join("secret");
-        let same_text = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
-        let same_mode = fs::metadata(&secret).is_ok_and(|found| found.mode() & 0o777 == 0o600);
-        probes.push(Probe {
-            name: UNTOUCHED.to_owned(),
-            held: same_text && same_mode,
-            note: String::new(),
-        });
-    }
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        let _ = self.victim.kill();
-        let _ = self.victim.wait();
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-/// Removes what self-tests left whose driver was killed. Nothing depends on it, so nothing fails.
-fn sweep(temporary: &Path) {
-    let user = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
-        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if !named {
-            continue;
-        }
-        let Ok(found) = entry.metadata() else {
-            continue;
-        };
-        let age = found.modified().map(|time| time.elapsed());
-        let old = matches!(age, Ok(Ok(age)) if age > LONG_AGO);
-        if found.is_dir() && found.uid() == user && old {
-            let _ = fs::remove_dir_all(entry.path());
-        }
+fn machine(source: io::Error) -> BoxError {
+    BoxError::Machine {
+        what: "the self-test",
+        source,
     }
 }
 
 /// Sends a probe through `profile` and reports what it could do.
 pub fn run(launcher: &Launcher, profile: &Profile, outside: &Outside) -> Result<Report, BoxError> {
-    let machine = |source| BoxError::Machine {
-        what: "the self-test",
-        source,
-    };
     let task = outside.task(profile).map_err(machine)?;
+    let profile = &opened(profile, task.tcp);
     let task = serde_json::to_string(&task).map_err(BoxError::Profile)?;
+    let program = if lacks!(profile, Root) {
+        let program = fs::canonicalize(&launcher.exe).map_err(machine)?;
+        program.to_string_lossy().into_owned()
+    } else {
+        OWN_PROGRAM.to_owned()
+    };
     let command = Command {
-        argv: vec![OWN_PROGRAM.to_owned(), PROBE.to_owned(), task],
+        argv: vec![program, PROBE.to_owned(), task],
         stdin: Stdin::Null,
-        stdout: outside.directory.join("report"),
-        stderr: outside.directory.join("complaints"),
+        stdout: outside.directory().join("report"),
+        stderr: outside.directory().join("complaints"),
     };
     let mut patient = profile.clone();
     // A probe says nothing before its end.
@@ -261,10 +142,19 @@ pub fn run(launcher: &Launcher, profile: &Profile, outside: &Outside) -> Result<
     outside.inspect(&mut probes);
     Ok(Report {
         probes,
-        kernel: kernel(),
-        launcher_digest: digest(&launcher.exe).map_err(machine)?,
-        profile_digest: profile.digest()?,
+        ground: Ground::of(launcher, profile)?,
     })
+}
+
+/// The profile, with the one place granted that a probe asks for if a test left out that wall.
+fn opened(profile: &Profile, place: SocketAddr) -> Profile {
+    let mut opened = profile.clone();
+    if lacks!(profile, Grants)
+        && let Network::Proxy(grants) = &mut opened.network
+    {
+        grants.extend(place.to_string().parse().ok());
+    }
+    opened
 }
 
 /// SHA-256 of the program at `path`, computed once a process as long as the file stays the same.
@@ -300,25 +190,36 @@ fn digest(path: &Path) -> io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn report(names: impl Iterator<Item = &'static str>) -> Report {
         let probe = |name: &str| Probe {
             name: name.to_owned(),
+            walls: Vec::new(),
+            tried: String::new(),
             held: true,
+            errno: None,
             note: String::new(),
         };
         Report {
             probes: names.map(probe).collect(),
-            kernel: String::new(),
-            launcher_digest: String::new(),
-            profile_digest: String::new(),
+            ground: Ground {
+                kernel: String::new(),
+                boot: "boot".to_owned(),
+                user: 0,
+                launcher: String::new(),
+                profile: String::new(),
+            },
         }
     }
 
+    pub(super) fn whole() -> Report {
+        report(all())
+    }
+
     fn all() -> impl Iterator<Item = &'static str> {
-        PROBES.iter().map(|(name, _)| *name).chain([UNTOUCHED])
+        trials().map(|trial| trial.name).chain([UNTOUCHED])
     }
 
     #[test]

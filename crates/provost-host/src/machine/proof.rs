@@ -7,33 +7,67 @@ use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::run::State;
-use provost_core::run::fact::{BoxTest, Opened};
+use provost_core::run::fact::{Attempt, BoxTest, Opened, Probed};
 use provost_core::{pack, tree};
+use provost_engine::drive::contract;
 use provost_engine::ports::PortError;
 
-use super::git;
-use crate::boxes::selftest::{self, Outside};
-use crate::boxes::{self, Launcher, Profile};
+use super::prepare::Ready;
+use super::{Machine, git};
+use crate::boxes::selftest::recall::{self, Recalled};
+use crate::boxes::selftest::{Ground, Outside, Probe};
+use crate::boxes::{self, BoxError};
 use crate::git::Repository;
 
-/// Lets the probe try to get out of `profile`.
-pub(super) fn selftest(launcher: &Launcher, profile: &Profile) -> Result<BoxTest, PortError> {
-    let refuse = |error: crate::boxes::BoxError| PortError::of(error.code(), error);
-    let outside = Outside::new(launcher).map_err(refuse)?;
-    let report = selftest::run(launcher, profile, &outside).map_err(refuse)?;
-    Ok(BoxTest {
-        tier: "namespaces".to_owned(),
-        held: report.held(),
-        probes: report
-            .probes
+impl Machine {
+    /// Lets probes try to get out of the boxes of this run, or recalls that they did.
+    pub(super) fn prove(&self, state: &State) -> Result<BoxTest, PortError> {
+        let refuse = |error: BoxError| PortError::of(error.code(), error);
+        let agent = self.agent_profile(state)?;
+        let ground = Ground::of(&self.launcher, &agent).map_err(refuse)?;
+        // The acceptance commands get a tree of their own; any directory stands for it.
+        let workspace = self.mounted(&self.places.attempt(state.attempt))?;
+        let (contract, none) = (contract(state)?, Ready::default());
+        let ready = self.ready.as_ref().unwrap_or(&none);
+        let acceptance = self.test_profile(state, &contract, workspace, ready);
+        let test = |profile| {
+            let memory = (&*self.places.cache, &[&*self.places.cache][..]);
+            let outside =
+                || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
+            recall::test(&self.launcher, profile, memory, outside).map_err(refuse)
+        };
+        let (agent, acceptance) = (test(&agent)?, test(&acceptance)?);
+        Ok(BoxTest {
+            tier: "namespaces".to_owned(),
+            held: agent.report.held() && acceptance.report.held(),
+            kernel: ground.kernel,
+            boot: ground.boot,
+            launcher: ground.launcher,
+            profile: ground.profile,
+            limits: boxes::means(),
+            agent: probed(agent),
+            acceptance: probed(acceptance),
+        })
+    }
+}
+
+fn probed(recalled: Recalled) -> Probed {
+    let attempt = |probe: Probe| Attempt {
+        name: probe.name,
+        walls: probe
+            .walls
             .iter()
-            .map(|probe| (probe.name.clone(), probe.held))
+            .map(|wall| wall.name().to_owned())
             .collect(),
-        kernel: report.kernel,
-        launcher: report.launcher_digest,
-        profile: report.profile_digest,
-        limits: boxes::means(),
-    })
+        tried: probe.tried,
+        held: probe.held,
+        errno: probe.errno,
+    };
+    Probed {
+        shape: recalled.report.ground.profile,
+        cached: recalled.cached,
+        attempts: recalled.report.probes.into_iter().map(attempt).collect(),
+    }
 }
 
 /// A pack with the base commit, and on both sides the trees and files that differ.

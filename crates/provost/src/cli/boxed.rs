@@ -1,10 +1,12 @@
 //! `provost box -- CMD`: any command behind the same walls as an agent.
 
+mod selftest;
+
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_host::boxes::{
@@ -24,6 +26,7 @@ use crate::traffic;
 /// Run any command behind the same walls as an agent: no home, no network but what is granted,
 /// nothing but the system's programs, your toolchains and what is allowed.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Inside, the root holds the system's programs and the toolchains along your PATH, read-only, and
 what --read and --allow name, at the places they have outside. Nothing else is there: not your
@@ -38,11 +41,15 @@ for a machine that lacks something.
 A path must not lead through a symbolic link: what is written has to be what was named.
 
 Examples:
+  provost box selftest
   provost box -- my-agent --version
   provost box --allow . -- cargo test
   provost box --net example.com:443 -- curl -sS https://example.com/
   provost box --read /srv/data --timeout 20m -- du -sh /srv/data")]
 pub(super) struct Boxed {
+    #[command(subcommand)]
+    instead: Option<Instead>,
+
     /// A directory or file that the command may write, at the same place inside.
     #[arg(long, value_name = "PATH")]
     allow: Vec<PathBuf>,
@@ -66,7 +73,16 @@ pub(super) struct Boxed {
     command: Vec<String>,
 }
 
+/// What can be done with a box but running a command in it.
+#[derive(Subcommand)]
+enum Instead {
+    Selftest(selftest::Selftest),
+}
+
 pub(super) fn run(boxed: Boxed) -> Outcome {
+    if let Some(Instead::Selftest(selftest)) = &boxed.instead {
+        return selftest::run(selftest);
+    }
     let failed = |error: BoxError| Failure::of(error.code(), &error);
     let mut profile = Profile::minimal();
     user_toolchain().add_to(&mut profile);

@@ -109,7 +109,7 @@ fn about(fact: &Fact) -> String {
         Fact::Tested(test) => format!(
             "tier {}, {}",
             test.tier,
-            counted(test.probes.len(), "probe")
+            counted(test.attempts().count(), "probe")
         ),
         Fact::AgentEnded(agent) => {
             let words = match agent.ending {

@@ -21,4 +21,6 @@ mod overlay;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]
+mod proven;
+#[cfg(test)]
 mod scene;

@@ -1,0 +1,68 @@
+//! What probes found out about the boxes of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What probes found out about the boxes of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxTest {
+    /// The tier that was tested.
+    pub tier: String,
+    /// Whether every probe was there and held, in both boxes.
+    pub held: bool,
+    /// The kernel.
+    pub kernel: String,
+    /// Which start of the machine.
+    #[serde(default)]
+    pub boot: String,
+    /// SHA-256 of the launcher.
+    pub launcher: String,
+    /// SHA-256 of the agent's profile.
+    pub profile: String,
+    /// What holds each limit that not every machine can hold exactly.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
+    /// What was tried in the agent's box. Records from before it was told hold nothing here, which
+    /// passes no gate.
+    #[serde(default)]
+    pub agent: Probed,
+    /// What was tried in the box of the acceptance commands.
+    #[serde(default)]
+    pub acceptance: Probed,
+}
+
+/// What was tried in one box.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// SHA-256 of the profile without what differs from run to run and makes no wall.
+    pub shape: String,
+    /// Whether it was tried earlier, on the same kernel, start, launcher and shape.
+    pub cached: bool,
+    /// Every attempt.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One attempt to get out of a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its name.
+    pub name: String,
+    /// The walls in its way.
+    pub walls: Vec<String>,
+    /// What was tried.
+    pub tried: String,
+    /// Whether the walls held.
+    pub held: bool,
+    /// What the kernel answered, if it refused.
+    pub errno: Option<i32>,
+}
+
+impl BoxTest {
+    /// Every attempt, with the box it was made in.
+    pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Attempt)> {
+        let agent = self.agent.attempts.iter().map(|it| ("agent", it));
+        let acceptance = self.acceptance.attempts.iter();
+        agent.chain(acceptance.map(|it| ("acceptance", it)))
+    }
+}

@@ -1,0 +1,219 @@
+//! Puts up things of the host for a probe to attack, and looks whether anything reached them.
+
+use std::fs;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use provost_core::object::hex;
+
+use super::super::driver::Launcher;
+use super::super::error::BoxError;
+use super::super::launcher::PROBE;
+use super::super::probe::{CANARY, Hidden, Probe, Task, VICTIM};
+use super::super::profile::{Mount, Profile};
+use super::super::wall::Wall;
+use super::resolver::Resolver;
+
+const SECRET: &str = "nobody inside may read this\n";
+/// How the directories of self-tests begin.
+const PREFIX: &str = "provost-selftest-";
+/// A self-test that began longer ago is over.
+const LONG_AGO: Duration = Duration::from_mins(10);
+/// Found by the host, not by the probe.
+pub(super) const UNTOUCHED: &str = "outside_untouched";
+
+/// Things of the host that the probe attacks; they are gone with this value.
+#[derive(Debug)]
+pub struct Outside {
+    directory: PathBuf,
+    abstract_name: String,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    resolver: Resolver,
+    sockets: [UnixListener; 2],
+    datagrams: UnixDatagram,
+    victim: Child,
+    hidden: Vec<PathBuf>,
+}
+
+impl Outside {
+    /// Puts up a secret, listeners and a process; `launcher` is the process's program.
+    pub fn new(launcher: &Launcher) -> Result<Self, BoxError> {
+        Self::put_up(launcher).map_err(|source| BoxError::Machine {
+            what: "the targets of the self-test",
+            source,
+        })
+    }
+
+    /// The same, and `directory` of the host may not be there either.
+    #[must_use]
+    pub fn hiding(mut self, directory: &Path) -> Self {
+        self.hidden.push(directory.to_owned());
+        self
+    }
+
+    fn put_up(launcher: &Launcher) -> io::Result<Self> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let abstract_name = format!("{PREFIX}{}", hex(&random));
+        let temporary = std::env::temp_dir();
+        sweep(&temporary);
+        let directory = temporary.join(&abstract_name);
+        fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        let result = Self::fill(launcher, directory.clone(), abstract_name);
+        if result.is_err() {
+            let _ = fs::remove_dir_all(directory);
+        }
+        result
+    }
+
+    fn fill(launcher: &Launcher, directory: PathBuf, abstract_name: String) -> io::Result<Self> {
+        fs::write(directory.join("secret"), SECRET)?;
+        fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600))?;
+        // A stand-in where no repository is at hand.
+        let git = directory.join("repository/.git");
+        fs::create_dir_all(&git)?;
+        fs::write(git.join("config"), "[core]\n")?;
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        let resolver = Resolver::start()?;
+        let abstract_address = UnixAddress::from_abstract_name(&abstract_name)?;
+        let sockets = [
+            UnixListener::bind(directory.join("socket"))?,
+            UnixListener::bind_addr(&abstract_address)?,
+        ];
+        let datagrams = UnixDatagram::bind(directory.join("datagrams"))?;
+        tcp.set_nonblocking(true)?;
+        udp.set_nonblocking(true)?;
+        datagrams.set_nonblocking(true)?;
+        for socket in &sockets {
+            socket.set_nonblocking(true)?;
+        }
+        let victim = std::process::Command::new(&launcher.exe)
+            .args([PROBE, VICTIM])
+            .env_clear()
+            .env(CANARY, &abstract_name)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
+        Ok(Self {
+            directory,
+            abstract_name,
+            tcp,
+            udp,
+            resolver,
+            sockets,
+            datagrams,
+            victim,
+            hidden: vec![home, git],
+        })
+    }
+
+    /// The directory of the host that holds the secret.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn task(&self, profile: &Profile) -> io::Result<Task> {
+        let hidden = |path: &PathBuf| {
+            let found = fs::metadata(path).ok()?;
+            Some(Hidden {
+                path: path.clone(),
+                device: found.dev(),
+                inode: found.ino(),
+            })
+        };
+        let places = |wanted: fn(&Mount) -> bool| {
+            let mounts = profile.mounts.iter().filter(|mount| wanted(mount));
+            mounts.map(|mount| mount.target().to_owned()).collect()
+        };
+        Ok(Task {
+            secret: self.directory.join("secret"),
+            socket: self.directory.join("socket"),
+            datagram: self.directory.join("datagrams"),
+            abstract_name: self.abstract_name.clone(),
+            tcp: self.tcp.local_addr()?,
+            udp: self.udp.local_addr()?,
+            resolver: self.resolver.address(),
+            ipc: fs::read_link("/proc/self/ns/ipc")?,
+            victim: i32::try_from(self.victim.id()).unwrap_or(0),
+            keeps_groups: !rustix::process::geteuid().is_root(),
+            hidden: self.hidden.iter().filter_map(hidden).collect(),
+            network: profile.network.clone(),
+            limits: profile.limits,
+            env: profile.env.clone(),
+            writable: places(Mount::is_writable),
+            read_only: places(|mount| {
+                !mount.is_writable() && !matches!(mount, Mount::Symlink { .. })
+            }),
+        })
+    }
+
+    /// Corrects `probes` by what is seen from here.
+    pub(super) fn inspect(&self, probes: &mut Vec<Probe>) {
+        let [path_socket, abstract_socket] = &self.sockets;
+        let reached = [
+            ("tcp_connect", self.tcp.accept().is_ok()),
+            ("udp_send", self.udp.recv(&mut [0; 16]).is_ok()),
+            ("resolve", self.resolver.was_asked()),
+            ("path_socket", path_socket.accept().is_ok()),
+            ("path_datagram", self.datagrams.recv(&mut [0; 16]).is_ok()),
+            ("abstract_socket", abstract_socket.accept().is_ok()),
+        ];
+        for (name, reached) in reached {
+            for probe in probes
+                .iter_mut()
+                .filter(|probe| probe.name == name && reached)
+            {
+                probe.held = false;
+                "it reached the host".clone_into(&mut probe.note);
+            }
+        }
+        let secret = self.directory.join("secret");
+        let same_text = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
+        let same_mode = fs::metadata(&secret).is_ok_and(|found| found.mode() & 0o777 == 0o600);
+        probes.push(Probe {
+            name: UNTOUCHED.to_owned(),
+            walls: vec![Wall::Root],
+            tried: "leave a trace at the file of the host".to_owned(),
+            held: same_text && same_mode,
+            errno: None,
+            note: String::new(),
+        });
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Removes what self-tests left whose driver was killed. Nothing depends on it, so nothing fails.
+fn sweep(temporary: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if !named {
+            continue;
+        }
+        let Ok(found) = entry.metadata() else {
+            continue;
+        };
+        let age = found.modified().map(|time| time.elapsed());
+        let old = matches!(age, Ok(Ok(age)) if age > LONG_AGO);
+        if found.is_dir() && found.uid() == user && old {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

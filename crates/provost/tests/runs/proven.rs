@@ -1,0 +1,75 @@
+//! The self-test of the boxes: once for each start of the machine, and never believed blindly.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::scene::{Ask, Scene};
+
+/// What the last run says about its two boxes: whether they were attacked before.
+fn cached(scene: &Scene) -> [bool; 2] {
+    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    let run = scene.last_run().unwrap();
+    let bytes = fs::read(scene.evidence(&run, "box/selftest.json")).unwrap();
+    let test: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(test["held"], true, "{test}");
+    assert!(!test["boot"].as_str().unwrap().is_empty(), "{test}");
+    ["agent", "acceptance"].map(|name| {
+        let attempts = test[name]["attempts"].as_array().unwrap();
+        for wanted in ["secret_read", "git_write", "resolve", "io_uring"] {
+            let attempt = attempts.iter().find(|one| one["name"] == wanted);
+            assert_eq!(attempt.unwrap()["held"], true, "{name} {wanted}");
+        }
+        test[name]["cached"].as_bool().unwrap()
+    })
+}
+
+/// The files that remember self-tests.
+fn memory(scene: &Scene) -> Vec<PathBuf> {
+    let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten();
+    below(scene.path("cache/provost"))
+        .flat_map(|cache| below(cache.unwrap().path().join("boxes")))
+        .flat_map(|start| below(start.unwrap().path()))
+        .map(|file| file.unwrap().path())
+        .collect()
+}
+
+#[test]
+fn a_box_is_attacked_once_and_again_when_somebody_could_have_lied() {
+    let scene = Scene::new();
+    assert_eq!(cached(&scene), [false, false]);
+    assert_eq!(cached(&scene), [true, true]);
+    let files = memory(&scene);
+    assert_eq!(files.len(), 2, "{files:?}");
+    for file in &files {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    assert_eq!(cached(&scene), [false, false]);
+    for file in &files {
+        fs::write(file, "{}").unwrap();
+    }
+    assert_eq!(cached(&scene), [false, false]);
+    assert_eq!(cached(&scene), [true, true]);
+}
+
+#[test]
+fn the_self_test_can_be_asked_for() {
+    let scene = Scene::new();
+    let outcome = scene.ask(&["box", "selftest", "--json"]);
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    assert_eq!(outcome.json["held"], true, "{outcome:?}");
+    for one in outcome.json["boxes"].as_array().unwrap() {
+        for probe in one["report"]["probes"].as_array().unwrap() {
+            assert_eq!(probe["held"], true, "{probe}");
+            assert!(!probe["tried"].as_str().unwrap().is_empty(), "{probe}");
+        }
+    }
+    // Nothing of it is remembered.
+    let text = scene.ask(&["box", "selftest"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("nothing got out"), "{text}");
+    assert!(text.contains("no_new_privileges"), "{text}");
+}

@@ -1,0 +1,194 @@
+//! Lets hostile programs loose, bare and in every tier of the box, and writes down what got out.
+//!
+//! The programs are in `tests/escape`, the table is `docs/escape.md`.
+//!
+//! # Invariants
+//!
+//! - An attack counts only if it works without a box; one that never works shows nothing.
+//! - Nothing gets out of tier `namespaces`.
+//! - A column without a result for each attack is no column.
+
+mod list;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use list::{Attack, Who};
+use stage::Stage;
+
+/// Where the table is kept.
+const PAGE: &str = "docs/escape.md";
+/// Where the hostile programs are.
+const PROGRAMS: &str = "tests/escape";
+
+/// The tiers, with the words that ask for them.
+const TIERS: [(Tier, &[&str]); 1] = [(Tier::Namespaces, &[])];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tier {
+    /// No box.
+    Bare,
+    Namespaces,
+}
+
+impl Tier {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Namespaces => "namespaces",
+        }
+    }
+}
+
+/// What got out: for each tier and user the names of attacks.
+type Columns = BTreeMap<(Tier, Who), BTreeMap<String, bool>>;
+
+/// Makes all attacks and writes the table.
+pub fn write(root: &Path, program: &Path) -> Result<(), String> {
+    let (attacks, columns) = attack(root, program)?;
+    judge(&attacks, &columns)?;
+    fs::write(root.join(PAGE), render(&attacks, &columns)).map_err(|why| format!("{PAGE}: {why}"))
+}
+
+/// Makes all attacks, and says what is wrong with them or with the table.
+pub fn check(root: &Path, program: &Path) -> Result<String, String> {
+    let (attacks, columns) = attack(root, program)?;
+    judge(&attacks, &columns)?;
+    if !columns.contains_key(&(Tier::Bare, Who::Root)) {
+        return whole_or_skipped();
+    }
+    let page = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
+    if page != render(&attacks, &columns) {
+        return Err(format!(
+            "{PAGE}: is not what was seen; run `cargo xtask escape`"
+        ));
+    }
+    let boxes = columns.len() - 2;
+    Ok(format!("{} attacks, {boxes} boxes", attacks.len()))
+}
+
+/// Without root half of the table cannot be seen.
+fn whole_or_skipped() -> Result<String, String> {
+    if std::env::var("PROVOST_TEST_REQUIRE").as_deref() == Ok("all") {
+        return Err("the attacks of root need root".to_owned());
+    }
+    Ok("skipped: the attacks of root".to_owned())
+}
+
+fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String> {
+    let programs = root.join(PROGRAMS);
+    let attacks = list::read(&programs.join("attacks"))?;
+    let mut columns = Columns::new();
+    for who in Who::here() {
+        let stage = Stage::new(&programs, program, &attacks, who)?;
+        for (tier, words) in TIERS {
+            let before = stage.outside()?;
+            let column = stage.boxed(words, &attacks)?;
+            if tier == Tier::Namespaces && stage.outside()? != before {
+                return Err(format!("{} changed files outside", tier.name()));
+            }
+            columns.insert((tier, who), column);
+        }
+        columns.insert((Tier::Bare, who), stage.bare(&attacks)?);
+    }
+    Ok((attacks, columns))
+}
+
+/// Whether every attack is one, and nothing got out of the tier that promises it.
+fn judge(attacks: &[Attack], columns: &Columns) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for ((tier, who), outcomes) in columns {
+        for attack in attacks {
+            let out = outcomes.get(&attack.name).copied();
+            let able = attack.who == Who::User || *who == Who::Root;
+            let name = &attack.name;
+            match (tier, out) {
+                (_, None) => wrong.push(format!("{name}: no result")),
+                (Tier::Bare, Some(false)) if able => {
+                    wrong.push(format!(
+                        "{name}: does not work without a box as {}",
+                        who.name()
+                    ));
+                }
+                (Tier::Namespaces, Some(true)) => {
+                    wrong.push(format!(
+                        "{name}: got out of {} as {}",
+                        tier.name(),
+                        who.name()
+                    ));
+                }
+                (Tier::Bare | Tier::Namespaces, Some(_)) => {}
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
+    }
+}
+
+fn render(attacks: &[Attack], columns: &Columns) -> String {
+    let mut page = format!(
+        "# What gets out of a box\n\n\
+        Written by `cargo xtask escape`, which lets the {} hostile programs of `tests/escape` loose: \
+        without a box,\nwhere each of them gets what it wants, and in each tier, as root and as an \
+        ordinary user. `./test` compares.\nAn attack that only root can make is made by the user \
+        too, and has to fail in a box as well.\n\n",
+        attacks.len()
+    );
+    let tiers = TIERS.map(|(tier, _)| tier);
+    page += "| attack | what it tries | works bare for |";
+    for tier in tiers {
+        let _ = write!(page, " `{0}`, root | `{0}`, user |", tier.name());
+    }
+    page += "\n|---|---|---|";
+    page += &"---|---|".repeat(tiers.len());
+    page += "\n";
+    for attack in attacks {
+        let able = match attack.who {
+            Who::User => "everybody",
+            Who::Root => "root",
+        };
+        let _ = write!(page, "| `{}` | {} | {able} |", attack.name, attack.words);
+        for tier in tiers {
+            for who in [Who::Root, Who::User] {
+                let column = columns.get(&(tier, who));
+                let cell = match column.and_then(|column| column.get(&attack.name)) {
+                    Some(true) => "**out**",
+                    Some(false) => "stopped",
+                    None => "not seen",
+                };
+                let _ = write!(page, " {cell} |");
+            }
+        }
+        page += "\n";
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(bare: bool, namespaces: bool) -> Columns {
+        let one = |out| BTreeMap::from([("a/b".to_owned(), out)]);
+        Columns::from([
+            ((Tier::Bare, Who::User), one(bare)),
+            ((Tier::Namespaces, Who::User), one(namespaces)),
+        ])
+    }
+
+    #[test]
+    fn an_attack_must_work_and_must_not_get_out() {
+        let attacks = [list::parse("a/b | does | user | try").unwrap()];
+        assert!(judge(&attacks, &columns(true, false)).is_ok());
+        assert!(judge(&attacks, &columns(false, false)).is_err());
+        assert!(judge(&attacks, &columns(true, true)).is_err());
+        let none = Columns::from([((Tier::Namespaces, Who::User), BTreeMap::new())]);
+        assert!(judge(&attacks, &none).is_err());
+    }
+}
