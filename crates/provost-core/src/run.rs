@@ -8,6 +8,7 @@
 //!   still judges what was captured, and the first refusal stays the answer.
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
 
+pub mod effect;
 pub mod fact;
 pub mod judge;
 mod next;

@@ -1,12 +1,13 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
 use provost_core::code::Code;
-use provost_core::contract::Contract;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Side};
+use provost_core::run::effect::Effect;
+use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened};
 use provost_core::run::{Next, State, Step};
+use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
 
 use crate::ports::{
@@ -121,13 +122,6 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
     State::fold(ledger.records()).map_err(|error| PortError::of(Code::EvidenceAltered, error))
 }
 
-/// The contract of a run whose policy gate has spoken.
-pub fn contract(state: &State) -> Result<Contract, PortError> {
-    state
-        .contract()
-        .map_err(|_| PortError::new(Code::Bug, "the contract was not judged"))
-}
-
 /// Writes `fact` down, if it can have happened, then takes it in.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
@@ -149,61 +143,43 @@ fn cancelled(step: Step) -> Fact {
 
 /// Has `step` done; what the machine refuses ends the run, what the memory refuses ends the drive.
 fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, PortError> {
-    if step == Step::Lease {
-        return lease(ports, state);
+    let failed = |verdict| Ok(Fact::Failed { step, verdict });
+    let effect = match state.effect(step) {
+        Ok(effect) => effect,
+        Err(error) => return failed(PortError::of(Code::Bug, error).verdict()),
+    };
+    if !matches!(step, Step::Lease | Step::Clean) && !renew(ports, state)? {
+        let reason = "the lease on the scope was lost";
+        return failed(Verdict::deny(Code::LeaseLost, reason));
     }
-    if step != Step::Clean && !renew(ports, state)? {
-        let verdict = Verdict::deny(Code::LeaseLost, "the lease on the scope was lost");
-        return Ok(Fact::Failed { step, verdict });
-    }
-    let outcome = match step {
-        // Handled above: only a lease can be refused without ending the run.
-        Step::Lease => {
-            return Err(PortError::new(
-                Code::Bug,
-                "a lease is no effect of the host",
-            ));
-        }
-        Step::Prepare => watched(ports, state, |host, watch| {
-            let layers = host.prepare(state, watch)?;
+    let host = &mut *ports.host;
+    let outcome = match effect {
+        // Only a lease can be refused without ending the run.
+        Effect::Lease(scope) => return lease(ports, state, scope),
+        Effect::Prepare(order) => watched(ports, state, |host, watch| {
+            let layers = host.prepare(&order, watch)?;
             Ok(Fact::Prepared { layers })
         }),
-        Step::Workspace => ports.host.workspace(state).map(Fact::Workspace),
-        Step::Selftest => ports.host.selftest(state).map(Fact::Tested),
-        Step::Agent => watched(ports, state, |host, watch| {
-            host.agent(state, watch).map(Fact::AgentEnded)
+        Effect::Workspace(order) => host.workspace(&order).map(Fact::Workspace),
+        Effect::Selftest(order) => host.selftest(&order).map(Fact::Tested),
+        Effect::Agent(agent) => watched(ports, state, |host, watch| {
+            host.agent(&agent, watch).map(Fact::AgentEnded)
         }),
-        Step::Capture => ports.host.capture(state).map(Fact::Captured),
-        Step::BaseAcceptance => accept(ports, state, Side::Base),
-        Step::Acceptance => accept(ports, state, Side::Candidate),
-        Step::Publish => ports.host.publish(state).map(Fact::Published),
-        Step::Clean => ports.host.clean(state).map(Fact::Cleaned),
+        Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
+        Effect::Accept(order) => watched(ports, state, |host, watch| {
+            host.accept(&order, watch).map(Fact::TestsRan)
+        }),
+        Effect::Publish(order) => host.publish(&order).map(Fact::Published),
+        Effect::Clean(order) => host.clean(&order).map(Fact::Cleaned),
     };
-    Ok(outcome.unwrap_or_else(|error| Fact::Failed {
-        step,
-        verdict: error.verdict(),
-    }))
+    outcome.or_else(|error| failed(error.verdict()))
 }
 
-fn accept(ports: &mut Ports<'_>, state: &State, side: Side) -> Result<Fact, PortError> {
-    let tree = match (side, &state.captured) {
-        (Side::Base, _) => state.opened.base_tree.clone(),
-        (Side::Candidate, Some(captured)) => captured.tree.clone(),
-        (Side::Candidate, None) | (Side::Merged, _) => {
-            return Err(PortError::new(Code::Bug, "there is no candidate"));
-        }
-    };
-    watched(ports, state, |host, watch| {
-        host.accept(state, side, &tree, watch).map(Fact::TestsRan)
-    })
-}
-
-fn lease(ports: &mut Ports<'_>, state: &State) -> Result<Fact, PortError> {
-    let contract = contract(state)?;
+fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, PortError> {
     let now = ports.clock.millis();
     let request = LeaseRequest {
         run_id: state.names.run_id.clone(),
-        scope: contract.scope,
+        scope,
         owner: state.owner.clone(),
         now,
         expires_at: now + LEASE_MS,

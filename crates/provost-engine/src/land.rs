@@ -20,8 +20,8 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head};
-use provost_core::run::State;
 use provost_core::run::fact::{Published, TestRun};
+use provost_core::run::{State, effect};
 
 use crate::ports::{Clock, Ledger, Observer, PortError, Registry, Signer, Watch};
 use chapter::Chapter;
@@ -38,18 +38,15 @@ pub trait Target {
 
     /// Merges what the target and the candidate made of the base into one commit on the target,
     /// which a ref of ours keeps.
-    fn merge(&mut self, state: &State, target: &Oid) -> Result<MergeOutcome, PortError>;
+    fn merge(&mut self, order: &effect::Merge, target: &Oid) -> Result<MergeOutcome, PortError>;
 
     /// What `tree` would change in the commit `target`, with everything the diff gate looks at.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError>;
 
-    /// Runs the contract's commands in a fresh workspace of exactly `tree`, with logs in the
-    /// directory `logs` of the bundle.
+    /// Runs the contract's commands in a fresh workspace of exactly one tree.
     fn accept(
         &mut self,
-        state: &State,
-        tree: &Oid,
-        logs: &str,
+        order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
 

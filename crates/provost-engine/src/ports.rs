@@ -11,9 +11,9 @@ use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, Side, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, TestRun,
 };
-use provost_core::run::{Gate, State, Step};
+use provost_core::run::{Gate, State, Step, effect};
 use provost_core::verdict::Verdict;
 
 /// Why a port could not do what it was asked.
@@ -78,41 +78,47 @@ pub trait Host {
     /// Keeps the base commit of a run by a ref of ours, before any record names it.
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
 
-    /// Gets hold of the prepared layers of the base, and makes those that are not there.
-    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError>;
+    /// Gets hold of the prepared layers of a tree, and makes those that are not there.
+    fn prepare(
+        &mut self,
+        order: &effect::Prepare,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Layered>, PortError>;
 
-    /// Makes the private directory of the attempt at the base commit, anew if it is there.
-    fn workspace(&mut self, state: &State) -> Result<Placed, PortError>;
+    /// Makes the private directory of an attempt at the base commit, anew if it is there.
+    fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError>;
 
-    /// Lets a probe try to get out of the agent's box, through the same profile.
-    fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError>;
+    /// Lets probes try to get out of the boxes of the run, through the same profiles.
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError>;
 
     /// Lets the agent work until it ends or `watch` ends it.
-    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError>;
+    fn agent(
+        &mut self,
+        agent: &effect::Agent,
+        watch: &mut dyn Watch,
+    ) -> Result<AgentRun, PortError>;
 
     /// Turns what the agent left into a tree that a ref of ours keeps.
-    fn capture(&mut self, state: &State) -> Result<Capture, PortError>;
+    fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError>;
 
-    /// Runs the contract's commands in a fresh workspace of exactly `tree`.
+    /// Runs the contract's commands in a fresh workspace of exactly one tree.
     fn accept(
         &mut self,
-        state: &State,
-        side: Side,
-        tree: &Oid,
+        order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
 
     /// Leaves a branch of ours with one commit of exactly the candidate.
-    fn publish(&mut self, state: &State) -> Result<Published, PortError>;
+    fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError>;
 
-    /// Saves what no ref keeps yet, then removes the workspace of the attempt.
-    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError>;
+    /// Saves what no ref keeps yet, then removes what is to go.
+    fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError>;
 
     /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
 
-    /// A pack that proves the change from the base commit to `after`.
-    fn objects(&mut self, state: &State, after: &Oid) -> Result<Vec<u8>, PortError>;
+    /// A pack that proves the change from the base to the tree `after`.
+    fn objects(&mut self, base: &effect::Base, after: &Oid) -> Result<Vec<u8>, PortError>;
 }
 
 /// Looks after a long effect while it lasts.

@@ -73,7 +73,7 @@ fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
             names += &change.path.to_string();
             names += "\n";
         }
-        let objects = ports.host.objects(state, &captured.tree)?;
+        let objects = ports.host.objects(&state.base(), &captured.tree)?;
         ports.bundle.put("git/objects.pack", &objects)?;
     }
     let task = &state.names.task_id;

@@ -22,17 +22,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use provost_core::agent::{instruction, launch};
+use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_core::run::effect::{self, Extent, Keep};
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, Salvage,
-    Side, TestRun,
+    TestRun,
 };
-use provost_core::run::{Site, State};
-use provost_core::time;
-use provost_engine::drive;
 use provost_engine::ports::{Host, PortError, Watch};
 
 use crate::agent::{self, Ears};
@@ -40,7 +38,7 @@ use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, Lower};
-pub use prepare::{Plan, Ready};
+pub use prepare::Ready;
 pub use profile::{outlet, user_toolchain};
 pub use visit::Visit;
 
@@ -97,23 +95,25 @@ impl Machine {
             .map_err(|e| PortError::of(Code::HostFailed, e))
     }
 
-    /// A commit of `tree` on the base that depends on nothing but the ledger.
-    fn commit_on_base(&self, state: &State, tree: &Oid, message: &str) -> Result<Oid, PortError> {
-        self.commit_on(state, tree, &state.opened.base_commit, message)
+    /// Keeps `tree` by a commit that depends on nothing but the ledger.
+    fn keep(&self, tree: &Oid, keep: &Keep) -> Result<Oid, PortError> {
+        let commit = self.commit(tree, &keep.parent, &keep.message, keep.seconds)?;
+        self.point(&keep.name, &commit)?;
+        Ok(commit)
     }
 
-    /// A commit of `tree` on `parent` that depends on nothing but the ledger.
-    fn commit_on(
+    /// A commit of `tree` on `parent`, of a run that began at `seconds`.
+    fn commit(
         &self,
-        state: &State,
         tree: &Oid,
         parent: &Oid,
         message: &str,
+        seconds: i64,
     ) -> Result<Oid, PortError> {
         let person = Person {
             name: "Provost".to_owned(),
             mail: "provost@localhost".to_owned(),
-            time: time::parse(&state.began).map_or(0, |millis| millis / 1000),
+            time: seconds,
         };
         let parents = [parent.clone()];
         self.repo
@@ -121,7 +121,8 @@ impl Machine {
             .map_err(git)
     }
 
-    fn keep(&self, name: &str, commit: &Oid) -> Result<(), PortError> {
+    /// Lets the ref `name` lead to `commit`.
+    fn point(&self, name: &str, commit: &Oid) -> Result<(), PortError> {
         self.repo.keep(name, commit, &Expected::Any).map_err(git)
     }
 }
@@ -168,81 +169,79 @@ fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
 
 impl Host for Machine {
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError> {
-        self.keep(&format!("refs/provost/base/{run_id}"), base)
+        self.point(&format!("refs/provost/base/{run_id}"), base)
     }
 
-    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError> {
-        let plan = Plan::of(state, &state.opened.base_tree, prepare::LOGS);
-        let ready = self.ready(plan, watch)?;
+    fn prepare(
+        &mut self,
+        order: &effect::Prepare,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Layered>, PortError> {
+        let ready = self.ready(order, watch)?;
         Ok(self.ready.insert(ready).layered.clone())
     }
 
-    fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
-        let directory = self.places.attempt(state.attempt);
+    fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError> {
+        let directory = self.places.attempt(order.attempt);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.home).map_err(host("make the home directory"))?;
         if let Some(parent) = directory.parent() {
             fs::create_dir_all(parent).map_err(host("make the cache directory"))?;
         }
-        let placed = self.place(state, &directory)?;
+        let placed = self.place(order, &directory)?;
         fs::create_dir(directory.join("out")).map_err(host("make the result directory"))?;
         Ok(placed)
     }
 
-    fn selftest(&mut self, state: &State) -> Result<BoxTest, PortError> {
-        self.stand(state)?;
-        self.prove(state)
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError> {
+        self.stand(&order.agent)?;
+        self.prove(order)
     }
 
-    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
-        let directory = self.places.attempt(state.attempt);
-        self.stand(state)?;
-        let profile = self.agent_profile(state)?;
-        let name = |file: &str, kind: &str| {
-            let (task, attempt) = (&state.names.task_id, state.attempt);
-            format!("agent/{task}/{file}.{attempt}.{kind}")
-        };
+    fn agent(
+        &mut self,
+        order: &effect::Agent,
+        watch: &mut dyn Watch,
+    ) -> Result<AgentRun, PortError> {
+        let directory = self.places.attempt(order.attempt);
+        self.stand(order)?;
+        let profile = self.agent_profile(order)?;
         let run = watched::Watched {
             launcher: &self.launcher,
             profile: &profile,
             directory: &directory,
             bundle: &self.bundle,
             what: "agent",
-            stdout: name("stdout", "log"),
-            stderr: name("stderr", "log"),
-            outlet: outlet(&state.opened.credentials)?,
+            stdout: order.stdout.clone(),
+            stderr: order.stderr.clone(),
+            outlet: outlet(&order.credentials)?,
         };
         let result = || read_result(&directory.join("out/result.json"));
-        let Some(adapted) = &state.opened.adapted else {
-            let contract = serde_json::to_vec(&state.opened.contract)
+        let Some(known) = &order.adaptation else {
+            let contract = serde_json::to_vec(&order.contract)
                 .map_err(|error| PortError::of(Code::Bug, error))?;
-            let ended = run.follow(state.opened.agent.clone(), Stdin::Bytes(contract), watch)?;
+            let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
             return Ok(ended.of_agent(result(), None));
         };
-        let argv = agent::find(adapted.adapter)?.argv(&state.opened.agent);
-        let contract = drive::contract(state)?;
-        let answer = launch::Answer::of(contract.result);
-        let instruction = instruction::render(&contract, answer).into_bytes();
+        let argv = agent::find(known.adapted.adapter)?.argv(&order.argv);
+        let instruction = Stdin::Bytes(known.instruction.clone().into_bytes());
         let stream = self.bundle.join(&run.stdout);
-        let mut ears = Ears::open(adapted, stream, &self.bundle, name("events", "jsonl"))
+        let mut ears = Ears::open(&known.adapted, stream, &self.bundle, known.events.clone())
             .map_err(host("write the events of the agent"))?;
-        let ended = run.follow_with(argv, Stdin::Bytes(instruction), watch, Some(&mut ears))?;
+        let ended = run.follow_with(argv, instruction, watch, Some(&mut ears))?;
         let told = ears
             .finish()
             .map_err(host("read the events of the agent"))?;
-        let left = match (result(), answer) {
-            (ResultFile::Absent, launch::Answer::Bound) => {
-                ears.result(&state.names.task_id, RESULT_LIMIT)
-            }
+        let left = match (result(), known.answer) {
+            (ResultFile::Absent, Answer::Bound) => ears.result(&known.task_id, RESULT_LIMIT),
             (left, _) => left,
         };
         Ok(ended.of_agent(left, Some(told)))
     }
 
-    fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
-        let directory = self.places.attempt(state.attempt);
+    fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {
+        let directory = self.places.attempt(order.attempt);
         Self::bury(&directory)?;
-        let base = &state.opened.base_tree;
         let source = workspace::left_in(&directory)
             .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
         let limits = Limits {
@@ -250,15 +249,12 @@ impl Host for Machine {
             changed_bytes: MOST_CHANGED,
             ..Limits::default()
         };
-        let captured = capture::capture(&self.repo, base, &source, &limits, Mode::Record)
+        let captured = capture::capture(&self.repo, &order.base, &source, &limits, Mode::Record)
             .map_err(uncaptured)?;
-        let run = &state.names.run_id;
-        let commit = self.commit_on_base(state, &captured.tree, &format!("Capture of {run}\n"))?;
-        let kept_by = format!("refs/provost/runs/{run}/{}", state.attempt);
-        self.keep(&kept_by, &commit)?;
+        self.keep(&captured.tree, &order.keep)?;
         Ok(Capture {
             tree: captured.tree,
-            kept_by,
+            kept_by: order.keep.name.clone(),
             changes: captured.changes,
             findings: captured.findings,
             ignored: captured.ignored,
@@ -267,56 +263,33 @@ impl Host for Machine {
 
     fn accept(
         &mut self,
-        state: &State,
-        side: Side,
-        tree: &Oid,
+        order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        let logs = match side {
-            Side::Base => "ci/base",
-            Side::Candidate => "ci/candidate",
-            Side::Merged => return Err(PortError::new(Code::Bug, "a merge has its own logs")),
-        };
-        self.run_tests(state, (side, tree, logs), watch)
+        self.run_tests(order, watch)
     }
 
-    fn publish(&mut self, state: &State) -> Result<Published, PortError> {
-        let Some(captured) = &state.captured else {
-            return Err(PortError::new(
-                Code::Bug,
-                "there is no candidate to publish",
-            ));
-        };
-        let message = proof::commit_message(state, &captured.tree);
-        let commit = self.commit_on_base(state, &captured.tree, &message)?;
-        let branch = format!("refs/heads/provost/{}", state.names.run_id);
-        self.keep(&branch, &commit)?;
+    fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {
+        let commit = self.keep(&order.tree, &order.keep)?;
+        let branch = order.keep.name.clone();
         Ok(Published { commit, branch })
     }
 
-    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError> {
-        let directory = self.places.attempt(state.attempt);
+    fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError> {
+        let directory = self.places.attempt(order.attempt);
         Self::bury(&directory)?;
-        let cleaned = match state.site {
-            Site::Workspace | Site::Abandoned if !is_captured_whole(state) => {
-                self.salvage(state, &directory)?
-            }
-            // Only a workspace that was finished can hold work, and this one is kept already.
-            _ => Cleaned::default(),
+        let cleaned = match &order.salvage {
+            Some(salvage) => self.salvage(salvage, &directory)?,
+            None => Cleaned::default(),
         };
         self.lower = None;
         self.ready = None;
-        let stay: BTreeSet<PathBuf> = state
-            .left
-            .iter()
-            .chain(&cleaned.left)
-            .map(|left| PathBuf::from(&left.path))
-            .collect();
-        match state.site {
-            // A lost attempt is followed by another one, which continues in the same home.
-            Site::Abandoned if stay.contains(&directory) => {}
-            Site::Abandoned => self.remove(&directory)?,
-            Site::Empty | Site::Begun | Site::Workspace => self.clear(&stay)?,
+        let mut stay: BTreeSet<PathBuf> = order.stay.iter().map(PathBuf::from).collect();
+        stay.extend(cleaned.left.iter().map(|left| PathBuf::from(&left.path)));
+        match order.extent {
+            Extent::Attempt if stay.contains(&directory) => {}
+            Extent::Attempt => self.remove(&directory)?,
+            Extent::Run => self.clear(&stay)?,
         }
         Ok(cleaned)
     }
@@ -325,16 +298,15 @@ impl Host for Machine {
         self.repo.patch(before, after).map_err(git)
     }
 
-    fn objects(&mut self, state: &State, after: &Oid) -> Result<Vec<u8>, PortError> {
-        proof::objects(&self.repo, &state.opened, after)
+    fn objects(&mut self, base: &effect::Base, after: &Oid) -> Result<Vec<u8>, PortError> {
+        proof::objects(&self.repo, base, after)
     }
 }
 
 impl Machine {
     /// Keeps what is on disk and nowhere else.
-    fn salvage(&self, state: &State, directory: &Path) -> Result<Cleaned, PortError> {
-        let run = &state.names.run_id;
-        let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
+    fn salvage(&self, order: &effect::Salvage, directory: &Path) -> Result<Cleaned, PortError> {
+        let kept_by = order.keep.name.clone();
         let known = self.repo.ref_value(&kept_by).map_err(git)?;
         let Some(source) = workspace::left_in(directory) else {
             let salvage = known.map(|commit| Salvage { kept_by, commit });
@@ -343,18 +315,13 @@ impl Machine {
                 left: None,
             });
         };
-        let base = &state.opened.base_tree;
-        let saved = workspace::salvage(&self.repo, base, &source).map_err(uncaptured)?;
+        let saved = workspace::salvage(&self.repo, &order.base, &source).map_err(uncaptured)?;
+        let is_kept = saved.tree == order.base || order.captured.as_ref() == Some(&saved.tree);
         let commit = match known {
             // An interrupted removal leaves half a tree; what was saved before it is the whole.
             Some(commit) => Some(commit),
-            None if saved.tree == *base || is_captured(state, &saved.tree) => None,
-            None => {
-                let message = format!("Salvage of {run}\n");
-                let commit = self.commit_on_base(state, &saved.tree, &message)?;
-                self.keep(&kept_by, &commit)?;
-                Some(commit)
-            }
+            None if is_kept => None,
+            None => Some(self.keep(&saved.tree, &order.keep)?),
         };
         let mut findings = saved.findings;
         findings.retain(|finding| finding.kind.leaves_work_out());
@@ -380,20 +347,6 @@ impl Machine {
         }
         Ok(())
     }
-}
-
-/// Whether the capture holds every byte that the agent left.
-fn is_captured_whole(state: &State) -> bool {
-    let whole = |captured: &Capture| {
-        let mut findings = captured.findings.iter();
-        !findings.any(|finding| finding.kind.leaves_work_out())
-    };
-    state.captured.as_ref().is_some_and(whole)
-}
-
-/// Whether `tree` is what was captured.
-fn is_captured(state: &State, tree: &Oid) -> bool {
-    state.captured.as_ref().is_some_and(|it| it.tree == *tree)
 }
 
 /// Reads what an agent left as its result, without trusting what stands there.

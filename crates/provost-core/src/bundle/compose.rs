@@ -273,9 +273,8 @@ impl<'a> Composer<'a> {
 
     fn test_report(&self) -> Result<TestReport, ComposeError> {
         let run = self.state.tests.get(&Side::Candidate);
-        let contract = self.state.contract().ok();
-        let commands = match (run, &contract) {
-            (Some(run), Some(contract)) => commands(run, contract)?,
+        let commands = match (run, &self.state.contract) {
+            (Some(run), Ok(contract)) => commands(run, contract)?,
             _ => Vec::new(),
         };
         let passed = commands

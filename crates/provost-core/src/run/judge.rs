@@ -22,41 +22,41 @@ use crate::size;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
-impl State {
-    /// The contract of the run, or what is wrong with it.
-    pub fn contract(&self) -> Result<Contract, Vec<Problem>> {
-        let policy = match policy().and_then(|policy| policy.with(self.opened.commands.clone())) {
-            Ok(policy) => policy,
-            Err(error) => {
-                return Err(vec![Problem {
-                    path: "/acceptance_tests".to_owned(),
-                    code: Code::CommandRefused,
-                    problem: error.to_string(),
-                }]);
-            }
-        };
-        let trust = if self.opened.typed {
+impl Opened {
+    /// What the run is held to, or what is wrong with its contract.
+    pub(super) fn resolve(&self) -> Result<Contract, Vec<Problem>> {
+        let policy = policy().and_then(|policy| policy.with(self.commands.clone()));
+        let policy = policy.map_err(|error| {
+            vec![Problem {
+                path: "/acceptance_tests".to_owned(),
+                code: Code::CommandRefused,
+                problem: error.to_string(),
+            }]
+        })?;
+        let trust = if self.typed {
             Trust::TypedByPerson
         } else {
             Trust::FromFile
         };
-        let contract = contract::resolve(self.opened.contract.clone(), &policy, trust)?;
-        Ok(contract.under(&self.opened.limits))
+        let contract = contract::resolve(self.contract.clone(), &policy, trust)?;
+        Ok(contract.under(&self.limits))
     }
+}
 
+impl State {
     /// What `gate` says about the facts so far.
     pub fn judge(&self, gate: Gate) -> Verdict {
-        let contract = match self.contract() {
+        let contract = match &self.contract {
             Ok(contract) => contract,
-            Err(problems) => return contract::judge(&problems),
+            Err(problems) => return contract::judge(problems),
         };
         match gate {
             Gate::Policy => contract::judge(&[]),
             Gate::Box => self.judge_box(),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
-            Gate::Output => judge_output(self.agent.as_ref(), &contract),
-            Gate::Diff => self.judge_diff(&contract),
-            Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), &contract),
+            Gate::Output => judge_output(self.agent.as_ref(), contract),
+            Gate::Diff => self.judge_diff(contract),
+            Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), contract),
             Gate::Tree => self.judge_tree(),
         }
     }

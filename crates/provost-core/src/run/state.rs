@@ -7,6 +7,7 @@ use super::fact::{
     Published, Salvage, Side, TestRun,
 };
 use super::{Gate, Step};
+use crate::contract::{Contract, Problem};
 use crate::lease::Owner;
 use crate::record::Record;
 use crate::verdict::Verdict;
@@ -23,6 +24,8 @@ pub struct State {
     pub latest: String,
     /// How it began.
     pub opened: Opened,
+    /// What it is held to, or what is wrong with its contract.
+    pub contract: Result<Contract, Vec<Problem>>,
     /// Who drives it.
     pub owner: Owner,
     /// How often it was taken over after a crash.
@@ -137,6 +140,7 @@ impl State {
             began: first.event.ts.clone(),
             latest: first.event.ts.clone(),
             owner: opened.owner.clone(),
+            contract: opened.resolve(),
             opened,
             resumed: 0,
             attempt: 1,

@@ -1,3 +1,5 @@
+mod effect;
+
 use std::collections::BTreeMap;
 
 use serde_json::json;

@@ -200,13 +200,14 @@ fn tests(state: &State, side: Side) -> TestRun {
         stdout: stream(),
         stderr: stream(),
     };
+    let contract = state.contract.as_ref().unwrap();
     TestRun {
         side,
         tree,
         cached: false,
         profile: sha256(b"profile"),
         layers: Vec::new(),
-        commands: state.contract().unwrap().tests.iter().map(run).collect(),
+        commands: contract.tests.iter().map(run).collect(),
         altered: Vec::new(),
     }
 }

@@ -8,18 +8,21 @@ use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::object::Oid;
 use provost_core::run::Gate;
+use provost_core::run::effect::NoEffect;
 use provost_core::run::fact::{Ending, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
 use super::MergeOutcome;
 use super::chapter::Chapter;
-use crate::drive::contract;
 use crate::ports::{Control, Observer, PortError, Progress, Watch, Wish};
 
 /// The run merged with `tip`, accepted and signed.
 pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidate, PortError> {
-    let contract = contract(&chapter.state)?;
-    let candidate = match chapter.ports.target.merge(&chapter.state, tip)? {
+    let bug = |error: NoEffect| PortError::of(Code::Bug, error);
+    let contract = chapter.state.contract.clone();
+    let contract = contract.map_err(|_| bug(NoEffect::NoContract))?;
+    let order = chapter.state.merge().map_err(bug)?;
+    let candidate = match chapter.ports.target.merge(&order, tip)? {
         MergeOutcome::Clean(candidate) => candidate,
         MergeOutcome::Conflict(paths) => {
             let paths = paths.join(", ");
@@ -57,9 +60,10 @@ fn test(chapter: &mut Chapter<'_, '_>, tree: &Oid) -> Result<TestRun, PortError>
         logs: format!("{LATER}{}", earlier.count() + 1),
     };
     chapter.note(TEST_STARTED, &start)?;
+    let order = chapter.state.accept_merge(start.tree, start.logs);
+    let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
     let mut watch = Looking(&mut *chapter.ports.observer);
-    let target = &mut *chapter.ports.target;
-    let run = target.accept(&chapter.state, tree, &start.logs, &mut watch)?;
+    let run = chapter.ports.target.accept(&order, &mut watch)?;
     chapter.note(TEST_RESULT, &run)?;
     Ok(run)
 }

@@ -11,7 +11,7 @@ use provost_core::run::fact::{
     AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probed,
     Published, ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
-use provost_core::run::{State, Step};
+use provost_core::run::{Step, effect};
 
 use super::Power;
 use crate::ports::{Control, Host, PortError, Progress, Watch};
@@ -108,7 +108,11 @@ impl Host for SimHost {
         })
     }
 
-    fn prepare(&mut self, state: &State, watch: &mut dyn Watch) -> Result<Vec<Layered>, PortError> {
+    fn prepare(
+        &mut self,
+        order: &effect::Prepare,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Layered>, PortError> {
         self.refuse(Step::Prepare)?;
         watch.tick(&Progress::default());
         let layer = |step: &prepare::Step| Layered {
@@ -118,26 +122,25 @@ impl Host for SimHost {
             bytes: 1,
             made: None,
         };
-        let steps = &state.opened.prepare;
-        self.power.call(|| steps.iter().map(layer).collect())
+        self.power.call(|| order.steps.iter().map(layer).collect())
     }
 
-    fn workspace(&mut self, state: &State) -> Result<Placed, PortError> {
+    fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError> {
         self.refuse(Step::Workspace)?;
         let Self {
             power, workspaces, ..
         } = self;
         power.call(|| {
-            workspaces.insert(state.attempt, None);
+            workspaces.insert(order.attempt, None);
             Placed {
-                path: format!("ws/{}", state.attempt),
+                path: format!("ws/{}", order.attempt),
                 kind: WorkspaceKind::Copy,
                 reason: String::new(),
             }
         })
     }
 
-    fn selftest(&mut self, _: &State) -> Result<BoxTest, PortError> {
+    fn selftest(&mut self, _: &effect::Selftest) -> Result<BoxTest, PortError> {
         self.refuse(Step::Selftest)?;
         self.power.call(|| BoxTest {
             tier: "simulated".to_owned(),
@@ -152,7 +155,11 @@ impl Host for SimHost {
         })
     }
 
-    fn agent(&mut self, state: &State, watch: &mut dyn Watch) -> Result<AgentRun, PortError> {
+    fn agent(
+        &mut self,
+        agent: &effect::Agent,
+        watch: &mut dyn Watch,
+    ) -> Result<AgentRun, PortError> {
         self.refuse(Step::Agent)?;
         if self.dies_at_work {
             self.power.fail();
@@ -166,7 +173,7 @@ impl Host for SimHost {
         } = self;
         let wish = watch.tick(&Progress::default());
         power.call(|| {
-            *agents.entry(state.attempt).or_default() += 1;
+            *agents.entry(agent.attempt).or_default() += 1;
             let (changed, status) = match behaviour {
                 Behaviour::Honest | Behaviour::Breaks => (Some("app/a"), 0),
                 Behaviour::Strays => (Some("other/x"), 0),
@@ -174,7 +181,7 @@ impl Host for SimHost {
                 Behaviour::Fails => (Some("app/a"), 1),
                 Behaviour::FailsAstray => (Some("other/x"), 1),
             };
-            workspaces.insert(state.attempt, changed);
+            workspaces.insert(agent.attempt, changed);
             AgentRun {
                 ending: ending(wish, status),
                 wall_ms: 1,
@@ -187,7 +194,7 @@ impl Host for SimHost {
         })
     }
 
-    fn capture(&mut self, state: &State) -> Result<Capture, PortError> {
+    fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {
         self.refuse(Step::Capture)?;
         let Self {
             power,
@@ -196,7 +203,7 @@ impl Host for SimHost {
             ..
         } = self;
         power.call(|| {
-            let changed = workspaces.get(&state.attempt).copied().flatten();
+            let changed = workspaces.get(&order.attempt).copied().flatten();
             let change = changed.map(|path| Change {
                 path: RawPath::new(path),
                 before: None,
@@ -208,7 +215,7 @@ impl Host for SimHost {
                 origin: None,
                 link: None,
             });
-            let kept_by = format!("refs/provost/runs/{}/{}", state.names.run_id, state.attempt);
+            let kept_by = order.keep.name.clone();
             refs.insert(kept_by.clone());
             Capture {
                 tree: oid(changed.unwrap_or("base tree")),
@@ -222,17 +229,15 @@ impl Host for SimHost {
 
     fn accept(
         &mut self,
-        state: &State,
-        side: Side,
-        tree: &Oid,
+        order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        self.refuse(match side {
+        self.refuse(match order.side {
             Side::Base => Step::BaseAcceptance,
             Side::Candidate | Side::Merged => Step::Acceptance,
         })?;
         let wish = watch.tick(&Progress::default());
-        let breaks = side == Side::Candidate && self.behaviour == Behaviour::Breaks;
+        let breaks = order.side == Side::Candidate && self.behaviour == Behaviour::Breaks;
         let command = |test: &provost_core::contract::Test| CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
@@ -241,26 +246,22 @@ impl Host for SimHost {
             stdout: Self::stream(),
             stderr: Self::stream(),
         };
-        let tests = state
-            .contract()
-            .map(|contract| contract.tests)
-            .unwrap_or_default();
         self.power.call(|| TestRun {
-            side,
-            tree: tree.clone(),
+            side: order.side,
+            tree: order.tree.clone(),
             cached: false,
             profile: sha256(b"profile"),
             layers: Vec::new(),
-            commands: tests.iter().map(command).collect(),
+            commands: order.tests.iter().map(command).collect(),
             altered: Vec::new(),
         })
     }
 
-    fn publish(&mut self, state: &State) -> Result<Published, PortError> {
+    fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {
         self.refuse(Step::Publish)?;
         let Self { power, refs, .. } = self;
         power.call(|| {
-            let branch = format!("refs/heads/provost/{}", state.names.run_id);
+            let branch = order.keep.name.clone();
             refs.insert(branch.clone());
             Published {
                 commit: oid("commit"),
@@ -269,7 +270,7 @@ impl Host for SimHost {
         })
     }
 
-    fn clean(&mut self, state: &State) -> Result<Cleaned, PortError> {
+    fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError> {
         self.refuse(Step::Clean)?;
         let Self {
             power,
@@ -278,11 +279,9 @@ impl Host for SimHost {
             ..
         } = self;
         power.call(|| {
-            let work = workspaces.remove(&state.attempt).flatten();
-            let unsaved = work.filter(|_| state.captured.is_none());
-            let salvage = unsaved.map(|work| {
-                let run = &state.names.run_id;
-                let kept_by = format!("refs/provost/salvage/{run}/{}", state.attempt);
+            let work = workspaces.remove(&order.attempt).flatten();
+            let salvage = work.zip(order.salvage.as_ref()).map(|(work, salvage)| {
+                let kept_by = salvage.keep.name.clone();
                 refs.insert(kept_by.clone());
                 Salvage {
                     kept_by,
@@ -300,7 +299,7 @@ impl Host for SimHost {
         self.power.call(Vec::new)
     }
 
-    fn objects(&mut self, _: &State, _: &Oid) -> Result<Vec<u8>, PortError> {
+    fn objects(&mut self, _: &effect::Base, _: &Oid) -> Result<Vec<u8>, PortError> {
         self.power.call(Vec::new)
     }
 }

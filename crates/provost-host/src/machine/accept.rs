@@ -8,16 +8,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::change::Change;
-use provost_core::contract::{Contract, Test};
-use provost_core::object::{Oid, sha256};
+use provost_core::contract::Test;
+use provost_core::object::sha256;
 use provost_core::path::RawPath;
-use provost_core::run::State;
+use provost_core::run::effect::Accept;
 use provost_core::run::fact::{CommandRun, Ending, Side, Stream, TestRun};
-use provost_engine::drive::contract;
 use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
-use super::prepare::{self, Plan, Ready};
+use super::prepare::Ready;
 use super::watched::Watched;
 use super::{Machine, host, profile, uncaptured};
 use crate::boxes::{Mount, Network, Profile, Stdin};
@@ -30,45 +29,34 @@ pub(super) const TESTS: &str = "tests";
 
 impl Machine {
     /// The box of an acceptance command of the run, with what was prepared for its tree.
-    pub(super) fn test_profile(
-        &self,
-        state: &State,
-        contract: &Contract,
-        tree: Mount,
-        ready: &Ready,
-    ) -> Profile {
-        let mut profile = self.tree_profile(contract, tree);
+    pub(super) fn test_profile(&self, order: &Accept, tree: Mount, ready: &Ready) -> Profile {
+        let mut profile = self.tree_profile(order.time_limit, tree);
+        profile.limits.hold(order.time_limit, &order.limits);
         ready.add_to(&mut profile);
-        if state.opened.loopback {
+        if order.loopback {
             profile.network = Network::Loopback;
         }
         profile
     }
 
-    /// Runs the commands on one tree, with logs in the directory `logs` of the bundle.
+    /// Runs the commands on one tree.
     pub(super) fn run_tests(
         &self,
-        state: &State,
-        (side, tree, logs): (Side, &Oid, &str),
+        order: &Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
-        let contract = contract(state)?;
-        let prepared = match side {
-            Side::Base | Side::Candidate => prepare::LOGS.to_owned(),
-            Side::Merged => logs.to_owned(),
-        };
-        let ready = self.ready(Plan::of(state, tree, &prepared), watch)?;
+        let ready = self.ready(&order.prepare, watch)?;
         // Without the place of the workspace, which differs from run to run.
         let anywhere = Mount::Writable {
             source: "/".into(),
             target: profile::TREE.into(),
         };
-        let shape = self.test_profile(state, &contract, anywhere, &ready);
+        let shape = self.test_profile(order, anywhere, &ready);
         let digest = shape
             .digest()
             .map_err(|error| PortError::of(error.code(), error))?;
-        let memory = Memory::of(&self.places.cache, tree, &digest, &contract);
-        if side == Side::Base
+        let memory = Memory::of(&self.places.cache, &digest, order);
+        if order.side == Side::Base
             && let Some(mut run) = memory.recall(&self.bundle)
         {
             run.layers = ready.layered;
@@ -77,28 +65,27 @@ impl Machine {
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(state, tree, &directory)?;
+        let fresh = self.fresh(order, &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(profile::TREE.as_ref());
         let round = Round {
             machine: self,
-            tree,
-            logs,
-            profile: self.test_profile(state, &contract, mount, &ready),
+            order,
+            profile: self.test_profile(order, mount, &ready),
             workspace: &fresh.workspace,
         };
-        let (commands, altered) = round.run(&contract.tests, watch)?;
+        let (commands, altered) = round.run(watch)?;
         self.remove(&directory)?;
         let run = TestRun {
-            side,
-            tree: tree.clone(),
+            side: order.side,
+            tree: order.tree.clone(),
             cached: false,
             profile: digest,
             layers: ready.layered,
             commands,
             altered,
         };
-        if side == Side::Base {
+        if order.side == Side::Base {
             // Only a saving of time: a memory that cannot be written is no reason to stop.
             let _ = memory.keep(&run, &self.bundle);
         }
@@ -109,23 +96,17 @@ impl Machine {
 /// One tree under test.
 struct Round<'a> {
     machine: &'a Machine,
-    tree: &'a Oid,
-    /// The directory of the bundle for what the commands print.
-    logs: &'a str,
+    order: &'a Accept,
     workspace: &'a Workspace,
     profile: Profile,
 }
 
 impl Round<'_> {
     /// Runs all commands; returns them with the paths of the tree that they changed.
-    fn run(
-        &self,
-        tests: &[Test],
-        watch: &mut dyn Watch,
-    ) -> Result<(Vec<CommandRun>, Vec<RawPath>), PortError> {
+    fn run(&self, watch: &mut dyn Watch) -> Result<(Vec<CommandRun>, Vec<RawPath>), PortError> {
         let mut commands = Vec::new();
         let mut altered = BTreeSet::new();
-        for (number, test) in tests.iter().enumerate() {
+        for (number, test) in self.order.tests.iter().enumerate() {
             let ran = self.command(number + 1, test, watch)?;
             // After each one: a later command could put back what helped an earlier one to pass.
             altered.extend(self.altered()?);
@@ -169,7 +150,7 @@ impl Round<'_> {
     fn altered(&self) -> Result<impl Iterator<Item = RawPath>, PortError> {
         let (repo, source) = (&self.machine.repo, self.workspace.source());
         let limits = Limits::default();
-        let after = capture::capture(repo, self.tree, &source, &limits, Mode::Compare)
+        let after = capture::capture(repo, &self.order.tree, &source, &limits, Mode::Compare)
             .map_err(uncaptured)?;
         let was_there = |change: &Change| change.before.is_some();
         let changes = after.changes.into_iter().filter(was_there);
@@ -178,7 +159,7 @@ impl Round<'_> {
 
     /// The file of the bundle that keeps a stream of command `number`.
     fn log(&self, number: usize, stream: &str) -> String {
-        format!("{}/{number}.{stream}.log", self.logs)
+        format!("{}/{number}.{stream}.log", self.order.logs)
     }
 }
 
@@ -188,10 +169,10 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(cache: &Path, tree: &Oid, profile: &str, contract: &Contract) -> Self {
+    fn of(cache: &Path, profile: &str, order: &Accept) -> Self {
         let named = |test: &Test| json!({ "name": test.name, "argv": test.argv });
-        let commands: Vec<_> = contract.tests.iter().map(named).collect();
-        let key = json!({ "tree": tree, "profile": profile, "commands": commands });
+        let commands: Vec<_> = order.tests.iter().map(named).collect();
+        let key = json!({ "tree": order.tree, "profile": profile, "commands": commands });
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
         Self {
             directory: cache.join("tests").join(name),

@@ -12,6 +12,7 @@ mod identity;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use provost_core::change::Node;
 use provost_core::code::Code;
@@ -20,7 +21,7 @@ use provost_core::net::book::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::prepare::{self, Circumstances, Output, Step, Use};
-use provost_core::run::State;
+use provost_core::run::effect::Prepare;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
 use provost_core::run::judge::render_ending;
 use provost_engine::ports::{Control, PortError, Progress, Watch};
@@ -32,11 +33,8 @@ use crate::proxy::Outlet;
 use crate::workspace::layer::{self, Layer};
 use crate::workspace::{self, PrivateGit, WorkspaceError};
 
-/// Where the logs of steps are in the bundle of a run.
-pub(super) const LOGS: &str = "prepare";
-
-/// When a command of a step is ended, in seconds.
-const SECONDS: u64 = 30 * 60;
+/// When a command of a step is ended.
+const LONGEST: Duration = Duration::from_mins(30);
 /// How much of what a failed step printed last is told.
 const TOLD: usize = 400;
 /// Where the machine keeps the certificates it trusts, in one file.
@@ -48,34 +46,6 @@ const TRUST: [&str; 4] = [
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_FILE",
 ];
-
-/// What is to be made ready.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan<'a> {
-    /// The steps of the policy.
-    pub steps: &'a [Step],
-    /// The commit that the policy comes from.
-    pub base_commit: &'a Oid,
-    /// Its tree.
-    pub base: &'a Oid,
-    /// The tree whose dependencies they are.
-    pub tree: &'a Oid,
-    /// The directory of the bundle for what the steps print.
-    pub logs: &'a str,
-}
-
-impl<'a> Plan<'a> {
-    /// What the run of `state` has prepared for `tree`.
-    pub fn of(state: &'a State, tree: &'a Oid, logs: &'a str) -> Self {
-        Self {
-            steps: &state.opened.prepare,
-            base_commit: &state.opened.base_commit,
-            base: &state.opened.base_tree,
-            tree,
-            logs,
-        }
-    }
-}
 
 /// Somebody who waits until the end.
 pub(super) struct Patient;
@@ -141,31 +111,35 @@ fn make_places<'a>(
 
 impl Machine {
     /// Gets hold of the layers of `plan`, and makes those that are not there.
-    pub fn ready(&self, plan: Plan<'_>, watch: &mut dyn Watch) -> Result<Ready, PortError> {
+    pub fn ready(&self, plan: &Prepare, watch: &mut dyn Watch) -> Result<Ready, PortError> {
         let mut ready = Ready::default();
         if plan.steps.is_empty() {
             return Ok(ready);
         }
-        let base = self.repo.read_tree(plan.base).map_err(git)?;
-        let other = (plan.tree != plan.base).then(|| self.repo.read_tree(plan.tree));
+        let base = self.repo.read_tree(&plan.base.tree).map_err(git)?;
+        let other = (plan.tree != plan.base.tree).then(|| self.repo.read_tree(&plan.tree));
         let files = other.transpose().map_err(git)?;
         let files = files.as_ref().unwrap_or(&base);
-        if let Some(path) = prepare::in_the_way(plan.steps, files).into_iter().next() {
+        if let Some(path) = prepare::in_the_way(&plan.steps, files).into_iter().next() {
             let reason = format!("`{path}` of the tree lies where a prepared output goes");
             return Err(PortError::new(Code::PrepareFailed, reason));
         }
-        let toolchain = identity::of(plan.steps);
+        let toolchain = identity::of(&plan.steps);
         let mut before = Vec::new();
         let mut is_changed = false;
-        for step in plan.steps {
+        for step in &plan.steps {
             let inputs = inputs(step, files)?;
             is_changed = is_changed || step.inputs_in(&base).as_ref() != Ok(&inputs);
             // Whatever else a tree changed has no part in a layer that others will find.
-            let source = if is_changed { plan.tree } else { plan.base };
+            let source = if is_changed {
+                &plan.tree
+            } else {
+                &plan.base.tree
+            };
             let circumstances = Circumstances {
                 toolchain: &toolchain,
                 before: &before,
-                untrusted: is_changed.then_some(plan.tree),
+                untrusted: is_changed.then_some(&plan.tree),
             };
             let key = prepare::key(step, &inputs, circumstances);
             let mut making = Making {
@@ -173,9 +147,9 @@ impl Machine {
                 step,
                 key: &key,
                 source,
-                commit: plan.base_commit,
+                commit: &plan.base.commit,
                 earlier: &ready,
-                logs: plan.logs,
+                logs: &plan.logs,
                 commands: Vec::new(),
                 network: Vec::new(),
             };
@@ -238,7 +212,7 @@ impl Making<'_> {
         self.earlier.make_places(&made.tree, Some(&home))?;
         let mut profile = self
             .machine
-            .box_of(made.mount(profile::TREE.as_ref()), SECONDS);
+            .tree_profile(LONGEST, made.mount(profile::TREE.as_ref()));
         profile.add(Mount::Writable {
             source: home.clone(),
             target: HOME.into(),

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
-use provost_core::contract::Contract;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
-use provost_core::protect::{self, Protection};
-use provost_core::run::State;
-use provost_core::run::fact::Opened;
-use provost_engine::drive::contract;
+use provost_core::run::effect::{Agent, NamedBy};
 use provost_engine::ports::PortError;
 
 use super::{Machine, git};
@@ -88,11 +85,11 @@ pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
 
 impl Machine {
     /// The box of the agent.
-    pub(super) fn agent_profile(&self, state: &State) -> Result<Profile, PortError> {
-        let contract = contract(state)?;
-        let directory = self.places.attempt(state.attempt);
-        let mut profile = self.tree_profile(&contract, self.mounted(&directory)?);
-        let text = serde_json::to_string(&contract.document)
+    pub(super) fn agent_profile(&self, agent: &Agent) -> Result<Profile, PortError> {
+        let directory = self.places.attempt(agent.attempt);
+        let mut profile = self.tree_profile(agent.time_limit, self.mounted(&directory)?);
+        profile.limits.hold(agent.time_limit, &agent.limits);
+        let text = serde_json::to_string(&agent.contract)
             .map_err(|error| PortError::of(Code::Bug, error))?;
         profile.add(Mount::File {
             target: CONTRACT.into(),
@@ -109,10 +106,10 @@ impl Machine {
         if let Some(ready) = &self.ready {
             ready.add_to(&mut profile);
         }
-        for target in self.walls(state, &contract)? {
+        for target in self.walled(agent)? {
             profile.add(Mount::Protect { target });
         }
-        for source in programs(&state.opened) {
+        for source in programs(agent) {
             profile.add(Mount::ReadOnly {
                 target: source.clone(),
                 source,
@@ -121,24 +118,18 @@ impl Machine {
         let variables = [
             ("PROVOST_CONTRACT", CONTRACT),
             ("PROVOST_RESULT", "/run/provost/out/result.json"),
-            ("PROVOST_RUN", &state.names.run_id),
+            ("PROVOST_RUN", &agent.run_id),
         ];
         for (name, value) in variables {
             profile.env.insert(name.to_owned(), value.to_owned());
         }
-        let mut places = contract.net.clone();
-        if let Some(adapted) = &state.opened.adapted {
-            agent::find(adapted.adapter)?.add_to(&mut profile, adapted);
-            // Without its model no such agent can work, whatever else is denied.
-            let model = &adapted.provider.base_url.endpoint;
-            if !places.contains(model) {
-                places.push(model.clone());
-            }
+        if let Some(known) = &agent.adaptation {
+            agent::find(known.adapted.adapter)?.add_to(&mut profile, &known.adapted);
         }
-        if !places.is_empty() {
-            profile.grant(places);
+        if !agent.net.is_empty() {
+            profile.grant(agent.net.clone());
         }
-        for credential in &state.opened.credentials {
+        for credential in &agent.credentials {
             // Programs ask for the variable before they start; what they send is replaced.
             let variable = credential.variable.clone();
             profile.env.insert(variable, DUMMY.to_owned());
@@ -146,15 +137,8 @@ impl Machine {
         Ok(profile)
     }
 
-    /// The box of an acceptance command: nothing but the tree and the toolchain.
-    pub(super) fn tree_profile(&self, contract: &Contract, tree: Mount) -> Profile {
-        let mut profile = self.box_of(tree, contract.time_limit.as_secs());
-        profile.limits.hold(contract.time_limit, &contract.limits);
-        profile
-    }
-
-    /// A box with nothing but a tree and the toolchain, for so many seconds.
-    pub(super) fn box_of(&self, tree: Mount, seconds: u64) -> Profile {
+    /// A box with nothing but a tree and the toolchain.
+    pub(super) fn tree_profile(&self, time_limit: Duration, tree: Mount) -> Profile {
         let mut profile = Profile::minimal();
         user_toolchain().add_to(&mut profile);
         let objects = self.repo.objects().to_owned();
@@ -164,7 +148,7 @@ impl Machine {
             target: OBJECTS.into(),
         });
         profile.workdir = TREE.into();
-        profile.limits.wall_seconds = seconds;
+        profile.limits.wall_seconds = time_limit.as_secs();
         // Looking for leaks needs ptrace, which no box has; every program built so would fail.
         let quiet = ("ASAN_OPTIONS", "detect_leaks=0");
         profile.env.insert(quiet.0.to_owned(), quiet.1.to_owned());
@@ -172,43 +156,30 @@ impl Machine {
     }
 
     /// Files of the base that the agent may not write, as they are called in the box.
-    fn walls(&self, state: &State, contract: &Contract) -> Result<BTreeSet<PathBuf>, PortError> {
-        let files = self.repo.read_tree(&state.opened.base_tree).map_err(git)?;
+    fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
+        let files = self.repo.read_tree(&agent.base.tree).map_err(git)?;
         let walled = |(path, _): &(&RawPath, &Entry)| {
-            RepoPath::try_from(*path).is_ok_and(|path| is_walled(&path, state, contract))
+            RepoPath::try_from(*path).is_ok_and(|path| agent.walls.cover(&path))
         };
         let place = |(path, _): (&RawPath, &Entry)| Path::new(TREE).join(path.to_string());
         Ok(files.iter().filter(walled).take(WALLS).map(place).collect())
     }
 }
 
-/// Whether the kernel keeps the agent from writing `path`.
-fn is_walled(path: &RepoPath, state: &State, contract: &Contract) -> bool {
-    if contract.forbid.covers(path) {
-        return true;
-    }
-    match protect::classify(path, &state.opened.protect) {
-        None => false,
-        Some(Protection::Control) => true,
-        Some(Protection::Oracle) => !contract.permit.oracle.covers(path),
-        Some(Protection::Governing) => !contract.permit.governing.covers(path),
-    }
-}
-
 /// Files of the host that the agent's command names by absolute path: its program, and the script
 /// of an interpreter. A person typed them, so they are let in, read-only.
-fn programs(opened: &Opened) -> Vec<PathBuf> {
-    if !opened.agent_typed {
-        // The repository named the command, and must not choose files of its user.
-        return Vec::new();
+fn programs(agent: &Agent) -> Vec<PathBuf> {
+    match agent.named_by {
+        NamedBy::Person => {}
+        NamedBy::Policy => return Vec::new(),
     }
     let inside = |path: &Path| {
         ["/usr", "/bin", "/sbin", "/lib"]
             .iter()
             .any(|root| path.starts_with(root))
     };
-    opened
-        .agent
+    agent
+        .argv
         .iter()
         .take(2)
         .map(PathBuf::from)

@@ -1,4 +1,4 @@
-//! Makes what a reader needs to believe a run: the box's test, the objects, the commit's words.
+//! Makes what a reader needs to believe a run: the box's test and the objects.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
-use provost_core::run::State;
-use provost_core::run::fact::{Attempt, BoxTest, Opened, Probed};
+use provost_core::run::effect::{Base, Selftest};
+use provost_core::run::fact::{Attempt, BoxTest, Probed};
 use provost_core::{pack, tree};
-use provost_engine::drive::contract;
 use provost_engine::ports::PortError;
 
 use super::prepare::Ready;
@@ -21,15 +20,15 @@ use crate::git::Repository;
 
 impl Machine {
     /// Lets probes try to get out of the boxes of this run, or recalls that they did.
-    pub(super) fn prove(&self, state: &State) -> Result<BoxTest, PortError> {
+    pub(super) fn prove(&self, order: &Selftest) -> Result<BoxTest, PortError> {
         let refuse = |error: BoxError| PortError::of(error.code(), error);
-        let agent = self.agent_profile(state)?;
+        let agent = self.agent_profile(&order.agent)?;
         let ground = Ground::of(&self.launcher, &agent).map_err(refuse)?;
         // The acceptance commands get a tree of their own; any directory stands for it.
-        let workspace = self.mounted(&self.places.attempt(state.attempt))?;
-        let (contract, none) = (contract(state)?, Ready::default());
+        let workspace = self.mounted(&self.places.attempt(order.agent.attempt))?;
+        let none = Ready::default();
         let ready = self.ready.as_ref().unwrap_or(&none);
-        let acceptance = self.test_profile(state, &contract, workspace, ready);
+        let acceptance = self.test_profile(&order.acceptance, workspace, ready);
         let test = |profile| {
             let memory = (&*self.places.cache, &[&*self.places.cache][..]);
             let outside =
@@ -71,15 +70,11 @@ fn probed(recalled: Recalled) -> Probed {
 }
 
 /// A pack with the base commit, and on both sides the trees and files that differ.
-pub(super) fn objects(
-    repo: &Repository,
-    opened: &Opened,
-    after: &Oid,
-) -> Result<Vec<u8>, PortError> {
+pub(super) fn objects(repo: &Repository, base: &Base, after: &Oid) -> Result<Vec<u8>, PortError> {
     let mut batch = repo.batch().map_err(git)?;
     let mut objects: BTreeMap<Oid, (Kind, Vec<u8>)> = BTreeMap::new();
-    let commit = batch.one(&opened.base_commit, Kind::Commit).map_err(git)?;
-    objects.insert(opened.base_commit.clone(), (Kind::Commit, commit));
+    let commit = batch.one(&base.commit, Kind::Commit).map_err(git)?;
+    objects.insert(base.commit.clone(), (Kind::Commit, commit));
     let shared = RefCell::new((&mut batch, &mut objects));
     let lookup = |oid: &Oid| {
         let (batch, objects) = &mut *shared.borrow_mut();
@@ -87,11 +82,10 @@ pub(super) fn objects(
         objects.insert(oid.clone(), (Kind::Tree, bytes.clone()));
         Some(bytes)
     };
-    let format = opened.object_format;
-    let changes = tree::diff(&opened.base_tree, after, lookup)
+    let changes = tree::diff(&base.tree, after, lookup)
         .map_err(|error| PortError::of(Code::GitFailed, error))?;
     // Trees that do not differ are named by id only; the roots are always there.
-    for root in [&opened.base_tree, after] {
+    for root in [&base.tree, after] {
         let bytes = batch.one(root, Kind::Tree).map_err(git)?;
         objects.insert(root.clone(), (Kind::Tree, bytes));
     }
@@ -101,7 +95,7 @@ pub(super) fn objects(
             objects.insert(side.oid.clone(), (Kind::Blob, bytes));
         }
     }
-    let mut writer = pack::Writer::new(format);
+    let mut writer = pack::Writer::new(repo.format());
     for (kind, bytes) in objects.values() {
         writer
             .add(*kind, bytes)
@@ -112,50 +106,4 @@ pub(super) fn objects(
 
 fn sides(change: &Change) -> impl Iterator<Item = &Node> {
     change.before.iter().chain(&change.after)
-}
-
-/// What the commit of an accepted run says.
-pub(super) fn commit_message(state: &State, tree: &Oid) -> String {
-    let (subject, body) = subject_and_body(&state.opened.contract.inputs.spec);
-    let gap = if body.is_empty() { "" } else { "\n\n" };
-    format!(
-        "{subject}\n\n{body}{gap}Provost-Run: {}\nProvost-Contract: {}\nProvost-Tree: {tree}\n",
-        state.names.run_id, state.opened.contract_sha256,
-    )
-}
-
-/// The longest subject of a commit.
-const SUBJECT: usize = 72;
-
-/// The first line of an objective and the rest; a first line too long for a subject is cut there
-/// and stands whole in the body.
-fn subject_and_body(objective: &str) -> (String, &str) {
-    let objective = objective.trim();
-    let (first, rest) = objective.split_once('\n').unwrap_or((objective, ""));
-    let first = first.trim_end();
-    if first.chars().count() <= SUBJECT {
-        return (first.to_owned(), rest.trim());
-    }
-    let kept: String = first.chars().take(SUBJECT - 1).collect();
-    (format!("{}…", kept.trim_end()), objective)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_commit_says_its_subject_once() {
-        let long = "word ".repeat(20);
-        let cut = format!("{}w…", "word ".repeat(14));
-        let cases = [
-            ("Fix it", "Fix it", ""),
-            ("  Fix it\n", "Fix it", ""),
-            ("Fix it\r\n\n- here\n- there\n", "Fix it", "- here\n- there"),
-            (long.as_str(), cut.as_str(), long.trim()),
-        ];
-        for (objective, subject, body) in cases {
-            assert_eq!(subject_and_body(objective), (subject.to_owned(), body));
-        }
-    }
 }

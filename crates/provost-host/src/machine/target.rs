@@ -3,13 +3,13 @@
 use provost_core::bundle::after::Candidate;
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::State;
-use provost_core::run::fact::{Side, TestRun};
+use provost_core::run::effect::{Accept, Merge};
+use provost_core::run::fact::TestRun;
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{PortError, Watch};
 
 use super::accept::TESTS;
-use super::{Machine, git, proof, uncaptured};
+use super::{Machine, git, uncaptured};
 use crate::capture::{self, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
 use crate::git::{Checkout, Expected, GitError, Merged};
@@ -35,10 +35,8 @@ impl Target for Machine {
         }
     }
 
-    fn merge(&mut self, state: &State, target: &Oid) -> Result<MergeOutcome, PortError> {
-        let candidate = state.captured.as_ref().map(|captured| &captured.tree);
-        let candidate = candidate.ok_or_else(|| PortError::new(Code::Bug, "nothing to merge"))?;
-        let base = &state.opened.base_commit;
+    fn merge(&mut self, order: &Merge, target: &Oid) -> Result<MergeOutcome, PortError> {
+        let (base, candidate) = (&order.base, &order.candidate);
         let tree = match self.repo.merge_tree(base, target, candidate).map_err(git)? {
             Merged::Clean(tree) => tree,
             Merged::Conflict(paths) => {
@@ -46,10 +44,9 @@ impl Target for Machine {
                 return Ok(MergeOutcome::Conflict(paths));
             }
         };
-        let message = proof::commit_message(state, &tree);
-        let commit = self.commit_on(state, &tree, target, &message)?;
-        let run = &state.names.run_id;
-        self.keep(&format!("refs/provost/merged/{run}/{commit}"), &commit)?;
+        let message = order.words.message(&tree);
+        let commit = self.commit(&tree, target, &message, order.seconds)?;
+        self.point(&format!("{}/{commit}", order.refs), &commit)?;
         Ok(MergeOutcome::Clean(Candidate {
             commit,
             tree,
@@ -89,14 +86,8 @@ impl Target for Machine {
         })
     }
 
-    fn accept(
-        &mut self,
-        state: &State,
-        tree: &Oid,
-        logs: &str,
-        watch: &mut dyn Watch,
-    ) -> Result<TestRun, PortError> {
-        self.run_tests(state, (Side::Merged, tree, logs), watch)
+    fn accept(&mut self, order: &Accept, watch: &mut dyn Watch) -> Result<TestRun, PortError> {
+        self.run_tests(order, watch)
     }
 
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {

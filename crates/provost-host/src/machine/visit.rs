@@ -4,12 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use provost_core::object::Oid;
-use provost_core::run::State;
-use provost_engine::drive::contract;
+use provost_core::run::effect::Accept;
 use provost_engine::ports::{PortError, Watch};
 
-use super::prepare::{LOGS, Plan};
 use super::{Machine, host, profile, write_birth};
 use crate::boxes::{Birth, Profile};
 
@@ -36,23 +33,21 @@ impl Visit {
 }
 
 impl Machine {
-    /// Makes a fresh workspace of `tree`, lets `enter` use the box around it, and removes it.
+    /// Makes a fresh workspace as for the round `order`, lets `enter` use the box around it, and removes it.
     pub fn visit<T>(
         &self,
-        state: &State,
-        tree: &Oid,
+        order: &Accept,
         watch: &mut dyn Watch,
         enter: impl FnOnce(&Visit) -> T,
     ) -> Result<T, PortError> {
-        let contract = contract(state)?;
-        let ready = self.ready(Plan::of(state, tree, LOGS), watch)?;
+        let ready = self.ready(&order.prepare, watch)?;
         let directory = self.places.run.join(VISIT);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(state, tree, &directory)?;
+        let fresh = self.fresh(order, &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
-        let mut profile = self.test_profile(state, &contract, mount, &ready);
+        let mut profile = self.test_profile(order, mount, &ready);
         profile.limits.wall_seconds = SECONDS;
         // A person may think as long as they like.
         profile.limits.no_progress_seconds = None;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::State;
+use provost_core::run::effect;
 use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
 use provost_engine::ports::PortError;
 
-use super::prepare::{LOGS, Patient, Plan};
+use super::prepare::Patient;
 use super::{Machine, git, layered, profile};
 use crate::boxes::Mount;
 use crate::capture::Source;
@@ -41,18 +41,20 @@ pub(super) struct Fresh {
 
 impl Machine {
     /// Makes the workspace of the attempt.
-    pub(super) fn place(&mut self, state: &State, directory: &Path) -> Result<Placed, PortError> {
+    pub(super) fn place(
+        &mut self,
+        order: &effect::Workspace,
+        directory: &Path,
+    ) -> Result<Placed, PortError> {
         self.lower = None;
-        let tree = &state.opened.base_tree;
-        let (kind, reason) = match self.ground(tree, state.opened.workspace)? {
+        let (tree, private) = (&order.base.tree, private(&order.base));
+        let (kind, reason) = match self.ground(tree, order.choice)? {
             Ground::Copy(reason) => {
-                let private = private(state);
                 workspace::create(&self.repo, tree, directory, Some(&private)).map_err(failed)?;
                 (WorkspaceKind::Copy, reason)
             }
             Ground::Lower(lower) => {
-                workspace::create_over(&self.repo, &lower, directory, &private(state))
-                    .map_err(failed)?;
+                workspace::create_over(&self.repo, &lower, directory, &private).map_err(failed)?;
                 self.lower = Some(lower);
                 (WorkspaceKind::Overlay, String::new())
             }
@@ -65,17 +67,16 @@ impl Machine {
     }
 
     /// Gets hold of what the workspace of the attempt stands on; a driver that took over has not.
-    pub(super) fn stand(&mut self, state: &State) -> Result<(), PortError> {
-        let directory = self.places.attempt(state.attempt);
+    pub(super) fn stand(&mut self, agent: &effect::Agent) -> Result<(), PortError> {
+        let directory = self.places.attempt(agent.attempt);
         let left = workspace::left_in(&directory);
         if self.lower.is_none() && matches!(left, Some(Source::Upper(_))) {
-            let tree = &state.opened.base_tree;
+            let tree = &agent.base.tree;
             let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
             self.lower = Some(lower);
         }
         if self.ready.is_none() {
-            let plan = Plan::of(state, &state.opened.base_tree, LOGS);
-            self.ready = Some(self.ready(plan, &mut Patient)?);
+            self.ready = Some(self.ready(&agent.prepare, &mut Patient)?);
         }
         let ready = self.ready.as_ref();
         ready.map_or(Ok(()), |ready| {
@@ -101,18 +102,17 @@ impl Machine {
         Ok(Workspace::open(directory, lowers).mount(profile::TREE.as_ref()))
     }
 
-    /// Makes a workspace of exactly `tree` in `directory`, from git objects alone.
+    /// Makes a workspace of exactly the tree of `order` in `directory`, from git objects alone.
     pub(super) fn fresh(
         &self,
-        state: &State,
-        tree: &Oid,
+        order: &effect::Accept,
         directory: &Path,
     ) -> Result<Fresh, PortError> {
-        let (repo, private) = (&self.repo, private(state));
+        let (repo, private) = (&self.repo, private(&order.base));
         // A candidate is used once, so it stands on the checkout that its base has already.
-        let base = &state.opened.base_tree;
+        let (base, tree) = (&order.base.tree, &order.tree);
         let ground = if tree == base || self.places.lowers.know(base) {
-            self.ground(base, state.opened.workspace)?
+            self.ground(base, order.choice)?
         } else {
             Ground::Copy(String::new())
         };
@@ -165,9 +165,9 @@ impl Machine {
 }
 
 /// The git directory of a workspace.
-fn private(state: &State) -> PrivateGit {
+fn private(base: &effect::Base) -> PrivateGit {
     PrivateGit {
-        commit: state.opened.base_commit.clone(),
+        commit: base.commit.clone(),
         objects: profile::OBJECTS.into(),
     }
 }

@@ -1,10 +1,11 @@
 //! `provost prepare`: makes now what runs would have to make first.
 
 use clap::Args;
+use provost_core::run::effect::{self, Base};
 use provost_core::run::fact::Layered;
 use provost_engine::opening::Origin as _;
 use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
-use provost_host::machine::{Machine, Plan};
+use provost_host::machine::Machine;
 use serde_json::json;
 
 use crate::answer::{Answer, Outcome};
@@ -47,15 +48,14 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), "prepare");
-    let plan = Plan {
-        steps: &steps,
-        base_commit: &commit,
-        base: &tree,
-        tree: &tree,
-        logs: "logs",
+    let plan = effect::Prepare {
+        steps,
+        tree: tree.clone(),
+        base: Base { commit, tree },
+        logs: "logs".to_owned(),
     };
     let mut eyes = Eyes::new(reader);
-    let ready = machine.ready(plan, &mut eyes);
+    let ready = machine.ready(&plan, &mut eyes);
     eyes.0.clear();
     let layers = ready.map_err(session::port)?.layered;
     Ok(Answer::data(json!({ "layers": layers }), text(&layers)))

@@ -59,12 +59,14 @@ pub(super) fn run(shell: &Shell, reader: Reader) -> Outcome {
         Some(captured) => captured.tree.clone(),
         None => state.opened.base_tree.clone(),
     };
+    let order = state.accept_again(tree);
+    let order = order.map_err(|error| Failure::of(Code::Bug, &error))?;
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), &run_id);
     let mut eyes = Eyes::new(reader);
     let entered = |visit: &Visit| enter(visit, shell, &state);
-    let ended = machine.visit(&state, &tree, &mut eyes, entered);
+    let ended = machine.visit(&order, &mut eyes, entered);
     ended.map_err(session::port)?
 }
 

@@ -1,0 +1,293 @@
+//! Says what a step asks of the machine: everything it needs to know, and nothing else.
+//!
+//! # Invariants
+//!
+//! - An effect is a function of the state, so doing it again after a crash is the same effect.
+//! - Commits depend on nothing but the ledger.
+
+mod asked;
+mod words;
+
+pub use words::Words;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::fact::{Side, WorkspaceChoice};
+use crate::agent::Adapted;
+use crate::agent::launch::Answer;
+use crate::contract::Test;
+use crate::contract::document::Document;
+use crate::contract::limits::Limits;
+use crate::gate::diff::Permit;
+use crate::net::credential::Credential;
+use crate::net::endpoint::Endpoint;
+use crate::object::Oid;
+use crate::path::RepoPath;
+use crate::prepare;
+use crate::protect::{self, Extra, Protection};
+use crate::scope::Scope;
+
+/// What a step asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// The right to this scope.
+    Lease(Scope),
+    /// The dependencies of the base.
+    Prepare(Prepare),
+    /// A private directory.
+    Workspace(Workspace),
+    /// Probes in the boxes that this run will have.
+    Selftest(Box<Selftest>),
+    /// This agent at work.
+    Agent(Box<Agent>),
+    /// What it left, as a tree.
+    Capture(Capture),
+    /// A round of the acceptance commands.
+    Accept(Accept),
+    /// A branch with the candidate.
+    Publish(Publish),
+    /// The end of a workspace.
+    Clean(Clean),
+}
+
+/// The commit that the work of a run starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// The commit.
+    pub commit: Oid,
+    /// Its tree.
+    pub tree: Oid,
+}
+
+/// How a tree is kept: by one commit, and a ref that leads to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    /// The full name of the ref.
+    pub name: String,
+    /// What the commit stands on.
+    pub parent: Oid,
+    /// What it says.
+    pub message: String,
+    /// When the run began, in seconds since 1970.
+    pub seconds: i64,
+}
+
+/// The dependencies of a tree, to be made ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepare {
+    /// The steps of the policy.
+    pub steps: Vec<prepare::Step>,
+    /// Where the policy comes from.
+    pub base: Base,
+    /// The tree whose dependencies they are.
+    pub tree: Oid,
+    /// The directory of the bundle for what the steps print.
+    pub logs: String,
+}
+
+/// A private directory for one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// What the directory holds.
+    pub base: Base,
+    /// How it is to be made.
+    pub choice: WorkspaceChoice,
+}
+
+/// An agent, and the box around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// The run, as the agent may know it.
+    pub run_id: String,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// What its workspace began with.
+    pub base: Base,
+    /// What was prepared for it.
+    pub prepare: Prepare,
+    /// Its command.
+    pub argv: Vec<String>,
+    /// Who named that command.
+    pub named_by: NamedBy,
+    /// How it is spoken to, if it is a program that is known.
+    pub adaptation: Option<Adaptation>,
+    /// Its contract, as written.
+    pub contract: Document,
+    /// What it may not write, whatever its scope is.
+    pub walls: Walls,
+    /// When it is ended.
+    pub time_limit: Duration,
+    /// When it is ended for other reasons.
+    pub limits: Limits,
+    /// The places of the network it may reach.
+    pub net: Vec<Endpoint>,
+    /// Secrets that the proxy adds for it.
+    pub credentials: Vec<Credential>,
+    /// The file of the bundle for what it prints.
+    pub stdout: String,
+    /// The file of the bundle for what it complains.
+    pub stderr: String,
+}
+
+/// The boxes of a run, to be tried before anybody works in them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selftest {
+    /// Who will have the one.
+    pub agent: Agent,
+    /// What will have the other.
+    pub acceptance: Accept,
+}
+
+/// How a program that is known is told its task and understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adaptation {
+    /// The program and its model.
+    pub adapted: Adapted,
+    /// What it is told.
+    pub instruction: String,
+    /// Whether its last words are its result.
+    pub answer: Answer,
+    /// The task that they are about.
+    pub task_id: String,
+    /// The file of the bundle for what it did.
+    pub events: String,
+}
+
+/// Who named the command of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The person who began the run; files of the machine that it names may be let in.
+    Person,
+    /// The policy of the repository, which must not choose files of its user.
+    Policy,
+}
+
+/// What the kernel keeps an agent from writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walls {
+    forbid: Scope,
+    permit: Permit,
+    extra: Extra,
+}
+
+impl Walls {
+    /// Whether `path` is behind them.
+    pub fn cover(&self, path: &RepoPath) -> bool {
+        if self.forbid.covers(path) {
+            return true;
+        }
+        match protect::classify(path, &self.extra) {
+            None => false,
+            Some(Protection::Control) => true,
+            Some(Protection::Oracle) => !self.permit.oracle.covers(path),
+            Some(Protection::Governing) => !self.permit.governing.covers(path),
+        }
+    }
+}
+
+/// What an agent left, to become a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The tree its workspace began with.
+    pub base: Oid,
+    /// How the tree is kept.
+    pub keep: Keep,
+}
+
+/// A round of the acceptance commands on exactly one tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accept {
+    /// Which tree that is in the course of the run.
+    pub side: Side,
+    /// The tree.
+    pub tree: Oid,
+    /// What the work started from.
+    pub base: Base,
+    /// How a workspace is to be made.
+    pub choice: WorkspaceChoice,
+    /// The commands, in this order.
+    pub tests: Vec<Test>,
+    /// When one of them is ended.
+    pub time_limit: Duration,
+    /// When it is ended for other reasons.
+    pub limits: Limits,
+    /// What is prepared for the tree.
+    pub prepare: Prepare,
+    /// Whether they have a loopback of their own.
+    pub loopback: bool,
+    /// The directory of the bundle for what they print.
+    pub logs: String,
+}
+
+/// A branch with exactly the candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    /// The candidate.
+    pub tree: Oid,
+    /// The branch and its one commit.
+    pub keep: Keep,
+}
+
+/// The end of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clean {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// What goes.
+    pub extent: Extent,
+    /// How work is saved first, if there can be any that no ref keeps.
+    pub salvage: Option<Salvage>,
+    /// Directories that stay until a person has looked at them.
+    pub stay: BTreeSet<String>,
+}
+
+/// How much of a run is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The attempt alone: another one continues in the same home.
+    Attempt,
+    /// All of it.
+    Run,
+}
+
+/// How work is saved that does not land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvage {
+    /// The tree the workspace began with.
+    pub base: Oid,
+    /// The tree that was captured from it and is kept already.
+    pub captured: Option<Oid>,
+    /// How any other tree is kept.
+    pub keep: Keep,
+}
+
+/// The candidate of a run, to be merged with a target that moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merge {
+    /// The commit both sides come from.
+    pub base: Oid,
+    /// The tree of the candidate.
+    pub candidate: Oid,
+    /// What the commit of the merge says.
+    pub words: Words,
+    /// When the run began, in seconds since 1970.
+    pub seconds: i64,
+    /// Where refs keep merges of this run.
+    pub refs: String,
+}
+
+/// Why a step asks for nothing: it cannot stand where it was asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoEffect {
+    /// The policy gate has not allowed the contract.
+    #[error("the contract was not judged")]
+    NoContract,
+    /// Nothing was captured.
+    #[error("there is no candidate")]
+    NoCandidate,
+}

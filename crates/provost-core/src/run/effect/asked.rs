@@ -1,0 +1,226 @@
+//! Derives what a step asks for from where the run stands.
+
+use super::{
+    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Keep, Merge, NamedBy,
+    NoEffect, Prepare, Publish, Salvage, Selftest, Walls, Words, Workspace,
+};
+use crate::agent::instruction;
+use crate::agent::launch::Answer;
+use crate::contract::Contract;
+use crate::object::Oid;
+use crate::run::fact::Side;
+use crate::run::{Site, State, Step};
+use crate::time;
+
+/// The directory of the bundle for what was said about the candidate.
+const CANDIDATE: &str = "ci/candidate";
+
+/// The directory of the bundle for what was prepared.
+const PREPARE: &str = "prepare";
+
+impl State {
+    /// What `step` asks for, as the run stands.
+    pub fn effect(&self, step: Step) -> Result<Effect, NoEffect> {
+        Ok(match step {
+            Step::Lease => Effect::Lease(self.held_to()?.scope.clone()),
+            Step::Prepare => Effect::Prepare(self.prepare(self.opened.base_tree.clone(), PREPARE)),
+            Step::Workspace => Effect::Workspace(Workspace {
+                attempt: self.attempt,
+                base: self.base(),
+                choice: self.opened.workspace,
+            }),
+            Step::Selftest => Effect::Selftest(Box::new(Selftest {
+                agent: self.agent_effect()?,
+                acceptance: self.accept_base()?,
+            })),
+            Step::Agent => Effect::Agent(Box::new(self.agent_effect()?)),
+            Step::Capture => Effect::Capture(Capture {
+                attempt: self.attempt,
+                base: self.opened.base_tree.clone(),
+                keep: self.keep("runs", "Capture"),
+            }),
+            Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
+            Step::Acceptance => {
+                let tree = self.candidate()?.clone();
+                Effect::Accept(self.accept(Side::Candidate, tree, CANDIDATE.to_owned())?)
+            }
+            Step::Publish => Effect::Publish(self.publish()?),
+            Step::Clean => Effect::Clean(self.clean_effect()),
+        })
+    }
+
+    /// The round on `tree`, for somebody who wants to see it for himself.
+    pub fn accept_again(&self, tree: Oid) -> Result<Accept, NoEffect> {
+        self.accept(Side::Candidate, tree, CANDIDATE.to_owned())
+    }
+
+    /// A round of the acceptance commands on the merge `tree`, with logs in the directory `logs`.
+    pub fn accept_merge(&self, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
+        self.accept(Side::Merged, tree, logs)
+    }
+
+    /// The merge of the candidate with a target that moved.
+    pub fn merge(&self) -> Result<Merge, NoEffect> {
+        Ok(Merge {
+            base: self.opened.base_commit.clone(),
+            candidate: self.candidate()?.clone(),
+            words: self.words(),
+            seconds: self.seconds(),
+            refs: format!("refs/provost/merged/{}", self.names.run_id),
+        })
+    }
+
+    /// The commit that the work starts from.
+    pub fn base(&self) -> Base {
+        Base {
+            commit: self.opened.base_commit.clone(),
+            tree: self.opened.base_tree.clone(),
+        }
+    }
+
+    fn prepare(&self, tree: Oid, logs: &str) -> Prepare {
+        Prepare {
+            steps: self.opened.prepare.clone(),
+            base: self.base(),
+            tree,
+            logs: logs.to_owned(),
+        }
+    }
+
+    fn held_to(&self) -> Result<&Contract, NoEffect> {
+        self.contract.as_ref().map_err(|_| NoEffect::NoContract)
+    }
+
+    fn candidate(&self) -> Result<&Oid, NoEffect> {
+        let captured = self.captured.as_ref().ok_or(NoEffect::NoCandidate)?;
+        Ok(&captured.tree)
+    }
+
+    fn agent_effect(&self) -> Result<Agent, NoEffect> {
+        let contract = self.held_to()?;
+        let (task, attempt) = (&self.names.task_id, self.attempt);
+        let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
+        let answer = Answer::of(contract.result);
+        let adaptation = self.opened.adapted.clone().map(|adapted| Adaptation {
+            adapted,
+            instruction: instruction::render(contract, answer),
+            answer,
+            task_id: task.clone(),
+            events: file("events", "jsonl"),
+        });
+        let mut net = contract.net.clone();
+        // Without its model no such agent can work, whatever else is denied.
+        let model = adaptation
+            .as_ref()
+            .map(|known| &known.adapted.provider.base_url.endpoint);
+        net.extend(model.filter(|model| !contract.net.contains(model)).cloned());
+        Ok(Agent {
+            run_id: self.names.run_id.clone(),
+            attempt,
+            base: self.base(),
+            prepare: self.prepare(self.opened.base_tree.clone(), PREPARE),
+            argv: self.opened.agent.clone(),
+            named_by: if self.opened.agent_typed {
+                NamedBy::Person
+            } else {
+                NamedBy::Policy
+            },
+            adaptation,
+            contract: contract.document.clone(),
+            walls: Walls {
+                forbid: contract.forbid.clone(),
+                permit: contract.permit.clone(),
+                extra: self.opened.protect.clone(),
+            },
+            time_limit: contract.time_limit,
+            limits: contract.limits.clone(),
+            net,
+            credentials: self.opened.credentials.clone(),
+            stdout: file("stdout", "log"),
+            stderr: file("stderr", "log"),
+        })
+    }
+
+    fn accept_base(&self) -> Result<Accept, NoEffect> {
+        let tree = self.opened.base_tree.clone();
+        self.accept(Side::Base, tree, "ci/base".to_owned())
+    }
+
+    fn accept(&self, side: Side, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
+        let contract = self.held_to()?;
+        let prepared = match side {
+            Side::Base | Side::Candidate => PREPARE,
+            // Each merge has logs of its own.
+            Side::Merged => &logs,
+        };
+        Ok(Accept {
+            side,
+            prepare: self.prepare(tree.clone(), prepared),
+            loopback: self.opened.loopback,
+            tree,
+            base: self.base(),
+            choice: self.opened.workspace,
+            tests: contract.tests.clone(),
+            time_limit: contract.time_limit,
+            limits: contract.limits.clone(),
+            logs,
+        })
+    }
+
+    fn publish(&self) -> Result<Publish, NoEffect> {
+        let tree = self.candidate()?.clone();
+        let keep = Keep {
+            name: format!("refs/heads/provost/{}", self.names.run_id),
+            parent: self.opened.base_commit.clone(),
+            message: self.words().message(&tree),
+            seconds: self.seconds(),
+        };
+        Ok(Publish { tree, keep })
+    }
+
+    fn clean_effect(&self) -> Clean {
+        // Only a workspace that was finished can hold work.
+        let finished = matches!(self.site, Site::Workspace | Site::Abandoned);
+        let captured = self.captured.as_ref();
+        let whole = captured.is_some_and(|captured| {
+            let mut findings = captured.findings.iter();
+            !findings.any(|finding| finding.kind.leaves_work_out())
+        });
+        Clean {
+            attempt: self.attempt,
+            extent: match self.site {
+                Site::Abandoned => Extent::Attempt,
+                Site::Empty | Site::Begun | Site::Workspace => Extent::Run,
+            },
+            salvage: (finished && !whole).then(|| Salvage {
+                base: self.opened.base_tree.clone(),
+                captured: captured.map(|captured| captured.tree.clone()),
+                keep: self.keep("salvage", "Salvage"),
+            }),
+            stay: self.left.iter().map(|left| left.path.clone()).collect(),
+        }
+    }
+
+    /// How a tree of this attempt is kept on the base, below `refs/provost/<place>`.
+    fn keep(&self, place: &str, what: &str) -> Keep {
+        let run = &self.names.run_id;
+        Keep {
+            name: format!("refs/provost/{place}/{run}/{}", self.attempt),
+            parent: self.opened.base_commit.clone(),
+            message: format!("{what} of {run}\n"),
+            seconds: self.seconds(),
+        }
+    }
+
+    fn words(&self) -> Words {
+        Words {
+            objective: self.opened.contract.inputs.spec.clone(),
+            run_id: self.names.run_id.clone(),
+            contract_sha256: self.opened.contract_sha256.clone(),
+        }
+    }
+
+    fn seconds(&self) -> i64 {
+        time::parse(&self.began).map_or(0, |millis| millis / 1000)
+    }
+}
