@@ -133,7 +133,7 @@ impl State {
                 extra: self.opened.protect.clone(),
             },
             time_limit: contract.time_limit,
-            limits: contract.limits.clone(),
+            limits: contract.limits,
             net,
             credentials: self.opened.credentials.clone(),
             stdout: file("stdout", "log"),
@@ -162,7 +162,7 @@ impl State {
             choice: self.opened.workspace,
             tests: contract.tests.clone(),
             time_limit: contract.time_limit,
-            limits: contract.limits.clone(),
+            limits: contract.limits,
             logs,
         })
     }

@@ -1,0 +1,109 @@
+//! What boxed commands did: how they ended, what they printed, and on which tree.
+
+use serde::{Deserialize, Serialize};
+
+use super::Layered;
+use crate::object::Oid;
+use crate::path::RawPath;
+
+/// Which tree the acceptance commands ran on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The tree the work started from.
+    Base,
+    /// The tree that would land.
+    Candidate,
+    /// The merge of that tree with a target that moved after the seal.
+    Merged,
+}
+
+/// One run of all acceptance commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestRun {
+    /// On which side.
+    pub side: Side,
+    /// On exactly this tree.
+    pub tree: Oid,
+    /// Whether an earlier run of the same commands on the same tree in the same box is repeated.
+    pub cached: bool,
+    /// SHA-256 of the box profile.
+    pub profile: String,
+    /// The prepared layers in the box.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layered>,
+    /// The commands, in the contract's order.
+    pub commands: Vec<CommandRun>,
+    /// Paths of the tree that the commands changed or removed.
+    pub altered: Vec<RawPath>,
+}
+
+impl TestRun {
+    /// Every command that ran for it, also those that made a layer.
+    pub fn everything(&self) -> impl Iterator<Item = &CommandRun> {
+        let made = self.layers.iter().filter_map(|layer| layer.made.as_ref());
+        made.flat_map(|made| &made.commands).chain(&self.commands)
+    }
+}
+
+/// One run of one acceptance command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// Its name in the contract.
+    pub name: String,
+    /// What was executed.
+    pub argv: Vec<String>,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub wall_ms: u64,
+    /// What it printed.
+    pub stdout: Stream,
+    /// What it complained.
+    pub stderr: Stream,
+}
+
+/// How a boxed process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// At its wall-clock limit.
+    TimedOut,
+    /// At its output limit.
+    OutputLimit,
+    /// At its limit of memory.
+    MemoryLimit,
+    /// At its limit of processes.
+    ProcessLimit,
+    /// Its workspace took more of the disk than its limit.
+    DiskLimit,
+    /// Its workspace held more files than its limit.
+    InodeLimit,
+    /// It got nowhere for too long.
+    NoProgress,
+    /// At the end of what it may spend.
+    Overspent,
+    /// Because somebody cancelled the run.
+    Cancelled,
+    /// Because the lease on the scope was lost.
+    LeaseLost,
+    /// It never began: its program is not in the box.
+    NotStarted,
+}
+
+/// One stream of a boxed process, kept as a file of the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// The file in the bundle.
+    pub file: String,
+    /// Bytes written by the process.
+    pub bytes: u64,
+    /// Bytes kept.
+    pub kept: u64,
+    /// SHA-256 of the file.
+    pub sha256: String,
+}
