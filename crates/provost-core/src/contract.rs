@@ -25,6 +25,7 @@ use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
 use crate::path::is_segment;
 use crate::scope::{self, Scope};
+use crate::tier::Tier;
 use crate::verdict::Verdict;
 use check::{Purpose, Rules};
 use document::{
@@ -69,6 +70,8 @@ pub struct Contract {
     pub result: ResultRule,
     /// The places of the network that the agent may reach; acceptance commands reach none.
     pub net: Vec<Endpoint>,
+    /// What every box of the run is made of.
+    pub tier: Tier,
 }
 
 /// A command that decides about the result.
@@ -172,6 +175,10 @@ pub fn resolve(
         limits: Limits::of(&extension.limits.unwrap_or_default(), &Asked::default()),
         result,
         net: network(&document, &mut problems),
+        tier: extension
+            .tier
+            .map_or(Ok(Tier::default()), |tier| tier.parse())
+            .unwrap_or_default(),
         document,
     };
     // The rules have looked at every entry; one that could not be read would be missing here.
@@ -308,14 +315,14 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     let Extension {
         tier,
         limits: _,
-        net: _,
+        net,
         author: _,
         target: _,
         forbid: _,
         permit: _,
     } = extension;
-    if tier.is_some_and(|tier| tier != "namespaces") {
-        problems.add("/x_provost/tier", "only the tier `namespaces` is there");
+    if let Some(tier) = tier {
+        boxed(&tier, &net, problems);
     }
     let fields = [
         ("/handoff_chain", document.handoff_chain.is_some()),
@@ -327,6 +334,20 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         if present {
             problems.add(path, "cannot be kept yet; leave it out");
         }
+    }
+}
+
+/// A tier that is not there, or that cannot keep what else the contract says.
+fn boxed(tier: &str, net: &[String], problems: &mut Problems) {
+    let place = "/x_provost/tier";
+    match tier.parse() {
+        Err(error) => problems.add(place, format!("(`{}`) {error}", tier.escape_debug())),
+        Ok(Tier::Landlock) if !net.is_empty() => {
+            let problem = "(`landlock`) cannot hold a grant of the network to its letter; leave \
+                           `x_provost.net` out, or use `namespaces`";
+            problems.add(place, problem);
+        }
+        Ok(Tier::Landlock | Tier::Namespaces) => {}
     }
 }
 

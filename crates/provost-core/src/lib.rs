@@ -38,6 +38,7 @@ pub mod schema;
 pub mod scope;
 pub mod secret;
 pub mod size;
+pub mod tier;
 pub mod time;
 pub mod tree;
 pub mod verdict;

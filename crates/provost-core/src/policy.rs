@@ -15,6 +15,7 @@ use crate::prepare::{self, RawStep, Step};
 use crate::protect::Extra;
 use crate::run::fact::WorkspaceChoice;
 use crate::scope::Scope;
+use crate::tier::Tier;
 
 /// Where a repository keeps its policy.
 pub const FILE: &str = "provost.toml";
@@ -37,6 +38,8 @@ pub struct Policy {
     pub prepare: Vec<Step>,
     /// Limits of contracts that do not say otherwise.
     pub limits: Asked,
+    /// The weakest box that a contract may ask for.
+    pub least_tier: Tier,
 }
 
 /// A policy as somebody wrote it.
@@ -56,6 +59,7 @@ pub struct Written {
 #[serde(deny_unknown_fields, default)]
 struct WrittenBox {
     loopback: bool,
+    least_tier: Tier,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +110,7 @@ impl TryFrom<Written> for Policy {
             loopback: written.r#box.loopback,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
+            least_tier: written.r#box.least_tier,
         })
     }
 }

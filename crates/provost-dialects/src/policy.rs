@@ -37,6 +37,7 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
 mod tests {
     use provost_core::agent::{Adapter, Agent};
     use provost_core::run::fact::WorkspaceChoice;
+    use provost_core::tier::Tier;
 
     use super::*;
 
@@ -45,7 +46,7 @@ mod tests {
         let policy = parse(
             b"[protect]\noracle = [\"spec/\"]\n[commands]\nallow = [\"make test\"]\n\
               [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
-              [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\n\
+              [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\nleast_tier = \"landlock\"\n\
               [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
               outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n",
         )
@@ -53,6 +54,8 @@ mod tests {
         assert_eq!(policy.commands, [["make", "test"]]);
         assert_eq!(policy.workspace, WorkspaceChoice::Overlay);
         assert_eq!(policy.limits.processes, Some(64));
+        assert_eq!(policy.least_tier, Tier::Landlock);
+        assert_eq!(parse(b"").unwrap().least_tier, Tier::Namespaces);
         let argv = ["my-agent", "--fast", "a b"].map(str::to_owned).to_vec();
         assert_eq!(policy.agents["mine"], Agent::Command(argv));
         assert_eq!(policy.protect.oracle.entries().len(), 1);
@@ -94,8 +97,9 @@ mod tests {
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 10] = [
+        let cases: [&[u8]; 11] = [
             b"[[prepare]]\nrun = \"npm ci\"",
+            b"[box]\nleast_tier = \"none\"",
             b"surprise = 1",
             b"[workspace]\nkind = \"fast\"",
             b"[protect]\noracle = [\"../x\"]",

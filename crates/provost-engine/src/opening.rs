@@ -99,6 +99,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         prepare: policy.prepare,
         loopback: policy.loopback,
         limits: policy.limits,
+        least_tier: policy.least_tier,
         owner: request.owner,
         version: request.version,
     })

@@ -14,6 +14,7 @@ use provost_core::prepare;
 use provost_core::protect::Extra;
 use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::run::{Gate, State, Step};
+use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{
@@ -146,6 +147,7 @@ fn opening() -> Opened {
         prepare: vec![dependencies()],
         loopback: false,
         limits: Asked::default(),
+        least_tier: Tier::default(),
         owner: process(1),
         version: "0".to_owned(),
     }

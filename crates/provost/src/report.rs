@@ -84,6 +84,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "lines": beside.closer.as_ref().map(lines),
         "logs": logs(state).map(|stream| &stream.file).collect::<Vec<_>>(),
         "output": output,
+        "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
         "attempts": state.attempt,
         "salvaged": state.salvaged,
         "left": state.left,
@@ -179,6 +180,12 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         .flat_map(|agent| traffic::lines(&agent.network))
     {
         text += &format!("  network  {}\n", plain(&line));
+    }
+    if let Some(test) = state.tested.as_ref().filter(|test| !test.holes.is_empty()) {
+        text += &format!("  box      tier {}, which does not stop all\n", test.tier);
+        for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
+            text += &format!("           {}\n", plain(hole));
+        }
     }
     for tail in output {
         text += &format!("  output   {}\n", tail.log.display());

@@ -44,14 +44,22 @@ mod tests {
             assert!(!row["name"].as_str().unwrap().is_empty(), "{row}");
             assert!(!row["found"].as_str().unwrap().is_empty(), "{row}");
             let state = row["state"].as_str().unwrap();
-            assert!(["ok", "missing", "not_enforced"].contains(&state), "{row}");
+            let states = ["ok", "missing", "not_enforced", "hole"];
+            assert!(states.contains(&state), "{row}");
             assert!(state != "missing" || row["remedy"].is_string(), "{row}");
         }
         for name in [
             "git",
             "kernel",
             "user namespace",
+            "process namespace",
+            "mount namespace",
+            "network namespace",
+            "own /proc",
+            "file system in memory",
+            "overlay in memory",
             "landlock",
+            "box of tier `landlock`",
             "seccomp",
             "box",
             "keys",
@@ -113,12 +121,13 @@ mod tests {
     }
 
     /// Runs this program where no user namespace can be made.
-    fn without_user_namespaces(top: &Path, command: &str) -> Output {
-        let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$1\" --json";
+    fn without_user_namespaces(top: &Path, words: &[&str]) -> Output {
+        let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
         let mut command_line = Command::new("unshare");
         command_line
             .args(["--user", "--map-root-user", "sh", "-c", script])
-            .args([env!("CARGO_BIN_EXE_provost"), command]);
+            .arg(env!("CARGO_BIN_EXE_provost"))
+            .args(words);
         settled(&mut command_line, top);
         command_line.output().unwrap()
     }
@@ -126,20 +135,41 @@ mod tests {
     #[test]
     fn a_machine_without_user_namespaces_is_told_what_is_in_the_way() {
         let top = tempfile::tempdir().unwrap();
-        let output = without_user_namespaces(top.path(), "doctor");
+        let output = without_user_namespaces(top.path(), &["doctor", "--json"]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         let answer = answer(&output);
         let user = row(&answer, "user namespace");
         assert_eq!(user["state"], "missing", "{user}");
         let found = user["found"].as_str().unwrap();
         assert!(found.contains("user.max_user_namespaces is 0"), "{found}");
+        assert_eq!(user["errno"], "ENOSPC", "{user}");
+        assert!(
+            user["remedy"]
+                .as_str()
+                .unwrap()
+                .contains("user.max_user_namespaces")
+        );
         assert_eq!(row(&answer, "box")["state"], "missing");
+        assert_eq!(row(&answer, "box of tier `landlock`")["state"], "ok");
+    }
+
+    #[test]
+    fn no_weaker_box_is_taken_by_itself() {
+        let top = tempfile::tempdir().unwrap();
+        let output = without_user_namespaces(top.path(), &["box", "--json", "--", "true"]);
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert_eq!(answer(&output)["code"], "BOX_UNAVAILABLE", "{output:?}");
+        let asked = ["box", "--json", "--tier", "landlock", "--", "true"];
+        let output = without_user_namespaces(top.path(), &asked);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("does not stop"), "{said}");
     }
 
     #[test]
     fn a_machine_without_boxes_gets_no_half_demo() {
         let top = tempfile::tempdir().unwrap();
-        let output = without_user_namespaces(top.path(), "demo");
+        let output = without_user_namespaces(top.path(), &["demo", "--json"]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         let verdict = answer(&output);
         assert_eq!(verdict["code"], "BOX_UNAVAILABLE", "{verdict}");

@@ -354,6 +354,7 @@ impl<'a> Composer<'a> {
             None => None,
             Some(test) => Some(BoxFacts {
                 tier: test.tier.clone(),
+                holes: test.holes.clone(),
                 kernel: test.kernel.clone(),
                 launcher_sha256: test.launcher.clone().try_into()?,
                 profile_sha256: test.profile.clone().try_into()?,

@@ -158,6 +158,9 @@ impl LedgerHead {
 pub struct BoxFacts {
     /// How strong it is.
     pub tier: String,
+    /// What a box of this tier does not stop, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<String>,
     /// The kernel that enforced it.
     pub kernel: String,
     /// The digest of the program that built it.

@@ -10,6 +10,7 @@ use super::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
 use crate::roster;
+use crate::tier::Tier;
 
 /// What a person typed.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,8 @@ pub struct Typed {
     pub timeout_sec: u64,
     /// When it is ended for other reasons.
     pub limits: Asked,
+    /// What the boxes are made of, instead of the strongest.
+    pub tier: Option<Tier>,
     /// The places of the network that the agent may reach.
     pub net: Vec<Endpoint>,
     /// Kinds of change that are refused otherwise.
@@ -99,12 +102,12 @@ impl Typed {
             role_contract: None,
             x_provost: Some(Extension {
                 forbid: self.forbid,
+                tier: self.tier.map(|tier| tier.name().to_owned()),
                 net: self.net.iter().map(ToString::to_string).collect(),
                 permit: (self.permit != Permissions::default()).then_some(self.permit),
                 target: self.target,
                 author: Some("person".to_owned()),
                 limits: (!self.limits.is_empty()).then_some(self.limits),
-                ..Extension::default()
             }),
         }
     }

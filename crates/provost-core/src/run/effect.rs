@@ -27,6 +27,7 @@ use crate::path::RepoPath;
 use crate::prepare;
 use crate::protect::{self, Extra, Protection};
 use crate::scope::Scope;
+use crate::tier::Tier;
 
 /// What a step asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +96,8 @@ pub struct Workspace {
     pub base: Base,
     /// How it is to be made.
     pub choice: WorkspaceChoice,
+    /// What the boxes around it are made of.
+    pub tier: Tier,
 }
 
 /// An agent, and the box around it.
@@ -116,6 +119,8 @@ pub struct Agent {
     pub adaptation: Option<Adaptation>,
     /// Its contract, as written.
     pub contract: Document,
+    /// What its box is made of.
+    pub tier: Tier,
     /// What it may not write, whatever its scope is.
     pub walls: Walls,
     /// When it is ended.
@@ -210,6 +215,8 @@ pub struct Accept {
     pub base: Base,
     /// How a workspace is to be made.
     pub choice: WorkspaceChoice,
+    /// What their boxes are made of.
+    pub tier: Tier,
     /// The commands, in this order.
     pub tests: Vec<Test>,
     /// When one of them is ended.

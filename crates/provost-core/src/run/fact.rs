@@ -24,6 +24,7 @@ use crate::object::{ObjectFormat, Oid};
 use crate::prepare;
 use crate::protect::Extra;
 use crate::record::{self, Event, Level};
+use crate::tier::Tier;
 use crate::verdict::Verdict;
 
 /// One thing that happened in a run.
@@ -154,6 +155,9 @@ pub struct Opened {
     /// Limits that the repository's policy at the base has for contracts that say nothing.
     #[serde(default, skip_serializing_if = "Asked::is_empty")]
     pub limits: Asked,
+    /// The weakest box that the repository's policy at the base accepts.
+    #[serde(default, skip_serializing_if = "Tier::is_strongest")]
+    pub least_tier: Tier,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::fact::{AgentRun, CommandRun, Ending, Opened, ResultFile, Side, TestRun};
+use super::fact::{AgentRun, Attempt, CommandRun, Ending, Opened, ResultFile, Side, TestRun};
 use super::{Gate, State};
 use crate::agent::Adapted;
 use crate::agent::reader::End;
@@ -19,6 +19,7 @@ use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
 use crate::gate::diff;
 use crate::json;
 use crate::size;
+use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
@@ -39,6 +40,17 @@ impl Opened {
             Trust::FromFile
         };
         let contract = contract::resolve(self.contract.clone(), &policy, trust)?;
+        let (tier, least) = (contract.tier, self.least_tier);
+        if tier < least {
+            return Err(vec![Problem {
+                path: "/x_provost/tier".to_owned(),
+                code: Code::ContractInvalid,
+                problem: format!(
+                    "(`{tier}`) is weaker than the policy of the repository accepts: `least_tier` \
+                     under `[box]` in provost.toml is `{least}`"
+                ),
+            }]);
+        }
         Ok(contract.under(&self.limits))
     }
 }
@@ -52,7 +64,7 @@ impl State {
         };
         match gate {
             Gate::Policy => contract::judge(&[]),
-            Gate::Box => self.judge_box(),
+            Gate::Box => self.judge_box(contract.tier),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), contract),
             Gate::Diff => self.judge_diff(contract),
@@ -61,23 +73,33 @@ impl State {
         }
     }
 
-    fn judge_box(&self) -> Verdict {
+    fn judge_box(&self, tier: Tier) -> Verdict {
         let Some(test) = &self.tested else {
             return missing(Code::BoxLeaks, "the box was not tested");
         };
+        if test.tier != tier.name() {
+            let reason = format!("the contract asks for tier `{tier}`, not `{}`", test.tier);
+            return Verdict::deny(Code::BoxUnavailable, reason);
+        }
+        let excused = |attempt: &Attempt| tier.excuses(test.processes, &attempt.name);
         let leaks: Vec<String> = test
             .attempts()
-            .filter(|(_, attempt)| !attempt.held)
+            .filter(|(_, attempt)| !attempt.held && !excused(attempt))
             .map(|(place, attempt)| format!("{} ({place})", attempt.name))
             .collect();
         let whole = [&test.agent, &test.acceptance]
             .iter()
             .all(|probed| !probed.attempts.is_empty());
         if test.held && leaks.is_empty() && whole {
-            return Verdict::allow(format!(
-                "{}, nothing got out",
-                counted(test.attempts().count(), "probe")
-            ));
+            let probes = counted(test.attempts().count(), "probe");
+            let holes = tier.holes(test.processes).len();
+            return Verdict::allow(match holes {
+                0 => format!("{probes}, nothing got out"),
+                holes => format!(
+                    "{probes}, nothing got out but by {} of tier `{tier}`",
+                    counted(holes, "declared hole")
+                ),
+            });
         }
         let reason = if leaks.is_empty() {
             "the self-test of the box is incomplete".to_owned()

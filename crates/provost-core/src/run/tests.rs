@@ -18,6 +18,7 @@ use crate::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use crate::path::RawPath;
 use crate::protect::Extra;
 use crate::record::{Head, Record};
+use crate::tier::{Processes, Tier};
 use crate::verdict::Verdict;
 
 fn oid(word: &str) -> Oid {
@@ -81,6 +82,7 @@ fn opened() -> Fact {
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
+        least_tier: Tier::default(),
         owner: owner(),
         version: "0".to_owned(),
     }))
@@ -226,6 +228,8 @@ fn a_box_that_was_half_tested_does_not_hold() {
     };
     let test = |held, agent: &[bool], acceptance: &[bool]| BoxTest {
         tier: "namespaces".to_owned(),
+        processes: Processes::Own,
+        holes: Vec::new(),
         held,
         kernel: "k".to_owned(),
         boot: "b".to_owned(),
@@ -235,6 +239,12 @@ fn a_box_that_was_half_tested_does_not_hold() {
         agent: probed(agent),
         acceptance: probed(acceptance),
     };
+    let seen = |mut test: BoxTest, processes| {
+        for attempt in &mut test.agent.attempts {
+            "processes_hidden".clone_into(&mut attempt.name);
+        }
+        BoxTest { processes, ..test }
+    };
     let cases = [
         (test(true, &[true], &[true]), true),
         (test(true, &[], &[]), false),
@@ -243,6 +253,17 @@ fn a_box_that_was_half_tested_does_not_hold() {
         (test(false, &[true], &[true]), false),
         (test(true, &[true, false], &[true]), false),
         (test(true, &[true], &[true, false]), false),
+        // A weaker box than the contract asks for, however well it held.
+        (
+            BoxTest {
+                tier: "landlock".to_owned(),
+                ..test(true, &[true], &[true])
+            },
+            false,
+        ),
+        // A probe that got through is excused by a hole that the box has, and by no other.
+        (seen(test(true, &[false], &[true]), Processes::Outer), true),
+        (seen(test(true, &[false], &[true]), Processes::Own), false),
     ];
     for (test, want) in cases {
         let facts = [started(Step::Selftest), Fact::Tested(test.clone())];

@@ -16,6 +16,7 @@ use provost_core::run::fact::{
     WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
+use provost_core::tier::{Processes, Tier};
 use provost_core::tree;
 use serde_json::{Value, json};
 
@@ -101,6 +102,7 @@ fn opened(draft: &Draft) -> Fact {
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
+        least_tier: Tier::default(),
         owner: Owner {
             host: word(),
             boot: word(),
@@ -137,6 +139,8 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         }),
         Step::Selftest => Fact::Tested(BoxTest {
             tier: "namespaces".to_owned(),
+            processes: Processes::Own,
+            holes: Vec::new(),
             held: true,
             kernel: "6.1".to_owned(),
             boot: "boot".to_owned(),

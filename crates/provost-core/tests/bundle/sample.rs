@@ -246,6 +246,7 @@ fn predicate(run_id: &str, commit: Oid, base: Oid, candidate: Oid) -> RunPredica
         manifest_sha256: Sha256::of(b""),
         sandbox: Some(BoxFacts {
             tier: "namespaces".into(),
+            holes: Vec::new(),
             kernel: "6.1".into(),
             launcher_sha256: Sha256::of(b"launcher"),
             profile_sha256: Sha256::of(b"profile"),

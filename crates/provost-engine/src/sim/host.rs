@@ -12,6 +12,7 @@ use provost_core::run::fact::{
     Published, ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{Step, effect};
+use provost_core::tier::{Processes, Tier};
 
 use super::Power;
 use crate::ports::{Control, Host, PortError, Progress, Watch};
@@ -143,7 +144,9 @@ impl Host for SimHost {
     fn selftest(&mut self, _: &effect::Selftest) -> Result<BoxTest, PortError> {
         self.refuse(Step::Selftest)?;
         self.power.call(|| BoxTest {
-            tier: "simulated".to_owned(),
+            tier: Tier::default().name().to_owned(),
+            processes: Processes::Own,
+            holes: Vec::new(),
             held: true,
             kernel: "sim".to_owned(),
             boot: "sim".to_owned(),

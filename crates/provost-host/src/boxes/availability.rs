@@ -1,17 +1,18 @@
 //! Finds out whether this machine can make a box, by making one.
 
+use provost_core::tier::Tier;
 use serde::{Deserialize, Serialize};
 
 use super::driver::{Command, Launcher, Stdin};
 use super::error::{self, BoxError, remedy};
 use super::paths::LEAST_VERSION;
 use super::probe::NOTHING;
-use super::profile::{Limits, Profile};
+use super::profile::Profile;
 use super::root::OWN_PROGRAM;
 use super::running::{Control, How};
 use super::{launcher, sys};
 
-/// What this machine has for the tier `namespaces`.
+/// What this machine has for a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Availability {
     /// The kernel's release.
@@ -36,8 +37,10 @@ pub enum ProcessLimit {
 
 /// What stands in the way of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("no box of tier `namespaces`: {}", self.refusal())]
+#[error("no box of tier `{tier}`: {}", self.refusal())]
 pub struct Blocker {
+    /// What was asked for.
+    pub tier: Tier,
     /// The step that was refused.
     pub stage: String,
     /// What the kernel answered; 0 if it was not asked.
@@ -65,24 +68,26 @@ pub fn landlock_version() -> i32 {
 }
 
 /// Tries a box with nothing in it, with the running program as launcher.
-pub fn availability() -> Result<Availability, Blocker> {
-    Launcher::own().availability()
+pub fn availability(tier: Tier) -> Result<Availability, Blocker> {
+    Launcher::own().availability(tier)
 }
 
 impl Launcher {
     /// Tries a box with nothing in it.
-    pub fn availability(&self) -> Result<Availability, Blocker> {
+    pub fn availability(&self, tier: Tier) -> Result<Availability, Blocker> {
         let landlock_version = sys::landlock_version();
         if landlock_version < LEAST_VERSION {
             let stage = format!("landlock version {landlock_version}");
             let remedy = remedy(&stage, 0);
             return Err(Blocker {
+                tier,
                 stage,
                 errno: 0,
                 remedy,
             });
         }
-        self.trial().map_err(Blocker::from)?;
+        self.trial(Profile::of_tier(tier))
+            .map_err(|error| Blocker::of(tier, error))?;
         let kernel = kernel();
         let process_limit = process_limit(&kernel);
         Ok(Availability {
@@ -92,14 +97,9 @@ impl Launcher {
         })
     }
 
-    fn trial(&self) -> Result<(), BoxError> {
-        let profile = Profile {
-            limits: Limits {
-                wall_seconds: 10,
-                ..Limits::default()
-            },
-            ..Profile::minimal()
-        };
+    /// Makes a box with nothing in it, and ends it.
+    pub(super) fn trial(&self, mut profile: Profile) -> Result<(), BoxError> {
+        profile.limits.wall_seconds = 10;
         let command = Command {
             argv: [OWN_PROGRAM, launcher::PROBE, NOTHING]
                 .map(str::to_owned)
@@ -118,15 +118,17 @@ impl Launcher {
     }
 }
 
-impl From<BoxError> for Blocker {
-    fn from(error: BoxError) -> Self {
+impl Blocker {
+    fn of(tier: Tier, error: BoxError) -> Self {
         match error {
             BoxError::Start { stage, errno, hint } => Self {
+                tier,
                 stage,
                 errno,
                 remedy: hint,
             },
             other => Self {
+                tier,
                 stage: other.to_string(),
                 errno: 0,
                 remedy: "the program does not run inside its own box".to_owned(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use provost_core::tier::Tier;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -21,6 +22,9 @@ pub struct Birth {
     pub start_time: u64,
     /// Which start of the machine that was.
     pub boot: String,
+    /// What the box is made of whose init it is.
+    #[serde(default)]
+    pub tier: Tier,
 }
 
 impl Birth {
@@ -32,14 +36,21 @@ impl Birth {
             pid,
             start_time: status.started,
             boot,
+            tier: Tier::default(),
         })
+    }
+
+    /// The same, as the init of a box of `tier`.
+    pub(crate) fn keeping(self, tier: Tier) -> Self {
+        Self { tier, ..self }
     }
 }
 
 /// Ends what a crashed driver left: kills the process if it is still the same one, and waits.
 ///
 /// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
-/// afterwards no process of that box is left.
+/// afterwards no process of that box is left. Without a namespace init itself ends all the others as
+/// soon as driver or launcher is gone, and leaves last, so it is only waited for.
 pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
     let Some(pid) = Pid::from_raw(birth.pid) else {
         return Ok(false);
@@ -50,12 +61,15 @@ pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
         Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
         Err(errno) => return Err(BoxError::machine("a process handle")(errno)),
     };
-    if Birth::of(birth.pid).as_ref() != Some(birth) {
+    let now = Birth::of(birth.pid).map(|now| now.keeping(birth.tier));
+    if now.as_ref() != Some(birth) {
         return Ok(false);
     }
-    match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
-        Ok(()) | Err(Errno::SRCH) => {}
-        Err(errno) => return Err(BoxError::machine("killing a box")(errno)),
+    if birth.tier == Tier::Namespaces {
+        match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => return Err(BoxError::machine("killing a box")(errno)),
+        }
     }
     let deadline = Instant::now() + timeout;
     loop {

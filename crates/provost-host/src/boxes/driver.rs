@@ -89,7 +89,7 @@ impl Launcher {
         let mut running = self.spawn(profile, command)?;
         let birth = match running.next_word(PATIENCE)? {
             Some(Message::Born(pid)) => match Birth::of(pid) {
-                Some(birth) => birth,
+                Some(birth) => birth.keeping(profile.tier),
                 None => return Err(refusal(running.next_word(PATIENCE)?)),
             },
             other => return Err(refusal(other)),
@@ -117,6 +117,7 @@ impl Launcher {
             profile: profile.clone(),
             argv: command.argv.clone(),
             terminal: matches!(command.stdin, Stdin::Terminal(_)),
+            temporary: std::env::temp_dir(),
         };
         let on_terminal = spec.terminal;
         let spec = serde_json::to_vec(&spec).map_err(BoxError::Profile)?;
@@ -178,7 +179,13 @@ impl Launcher {
 fn refusal(word: Option<Message>) -> BoxError {
     match word {
         Some(Message::Failed(failure)) => failure.into(),
-        Some(Message::Born(_) | Message::Exited(_) | Message::Signalled(_) | Message::Killed)
+        Some(
+            Message::Born(_)
+            | Message::Exited(_)
+            | Message::Signalled(_)
+            | Message::Killed
+            | Message::Undead,
+        )
         | None => BoxError::LauncherLost,
     }
 }

@@ -118,6 +118,10 @@ impl Failure {
             errno: errno.raw_os_error(),
         }
     }
+
+    pub(crate) fn io(stage: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::at(stage)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
 }
 
 impl From<Failure> for BoxError {
@@ -140,6 +144,30 @@ pub(crate) fn name(errno: i32) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
+/// The kernel's answer as the manual pages call it.
+pub fn symbol(errno: i32) -> String {
+    const NAMES: [(Errno, &str); 14] = [
+        (Errno::PERM, "EPERM"),
+        (Errno::NOENT, "ENOENT"),
+        (Errno::IO, "EIO"),
+        (Errno::AGAIN, "EAGAIN"),
+        (Errno::NOMEM, "ENOMEM"),
+        (Errno::ACCESS, "EACCES"),
+        (Errno::BUSY, "EBUSY"),
+        (Errno::NODEV, "ENODEV"),
+        (Errno::INVAL, "EINVAL"),
+        (Errno::NOSPC, "ENOSPC"),
+        (Errno::ROFS, "EROFS"),
+        (Errno::NOSYS, "ENOSYS"),
+        (Errno::USERS, "EUSERS"),
+        (Errno::OPNOTSUPP, "EOPNOTSUPP"),
+    ];
+    let known = NAMES
+        .iter()
+        .find(|(known, _)| known.raw_os_error() == errno);
+    known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
+}
+
 /// What a person can do about a refusal of `stage`.
 pub(crate) fn remedy(stage: &str, errno: i32) -> String {
     let word = stage.split(' ').next().unwrap_or(stage);
@@ -158,6 +186,10 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         }
         ("network", Errno::NOSPC | Errno::USERS) => {
             "no network namespace is left: raise the sysctl user.max_net_namespaces"
+        }
+        ("network", Errno::OPNOTSUPP) => {
+            "tier `landlock` has no network of its own, and cannot hold a grant to its letter: use \
+             tier `namespaces`, or no network"
         }
         ("network", Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {
             "a network of its own is refused: in a container allow unshare and setns"
@@ -178,6 +210,12 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
             "the file system of the workspaces cannot carry an overlay: move them to another with \
              XDG_CACHE_HOME, or set `kind = \"copy\"` under `[workspace]` in provost.toml"
         }
+        ("place", Errno::OPNOTSUPP) => {
+            "tier `landlock` cannot mount anything: no overlay (set `kind = \"copy\"` under \
+             `[workspace]` in provost.toml), and nothing prepared inside the workspace; or use tier \
+             `namespaces`"
+        }
+        ("place", _) => "the path must exist, and the directory for temporary files be writable",
         ("protect", Errno::LOOP) => "a protected path must not lead through a symbolic link",
         ("landlock", _) => {
             "Landlock with scopes is needed: Linux 6.12 or newer, with `landlock` in the lsm= list"

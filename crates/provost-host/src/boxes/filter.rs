@@ -8,11 +8,15 @@
 //!   that the C library falls back to `clone`.
 //! - Calls of another architecture end the process; those of x32 are unknown.
 
+mod lone;
+
 use std::collections::BTreeMap;
+
+use provost_core::tier::Tier;
 
 use super::bpf::{self, Decision, Step};
 use super::error::Failure;
-use super::profile::Network;
+use super::profile::{Network, Profile};
 use super::sys;
 
 const ALLOW: Decision = Decision::Allow;
@@ -99,11 +103,19 @@ const REFUSED_HERE: &[i64] = &[
 const REFUSED_HERE: &[i64] = &[];
 
 /// Installs the filter in this process; its children inherit it.
-pub(crate) fn install(network: &Network) -> Result<(), Failure> {
-    sys::filter_calls(&program(network)).map_err(Failure::at("seccomp"))
+pub(crate) fn install(profile: &Profile) -> Result<(), Failure> {
+    let mut rules = rules(&profile.network);
+    if profile.tier == Tier::Landlock {
+        lone::add(&mut rules);
+    }
+    sys::filter_calls(&program(&rules)).map_err(Failure::at("seccomp"))
 }
 
-fn program(network: &Network) -> Vec<Step> {
+fn program(rules: &BTreeMap<u32, Decision>) -> Vec<Step> {
+    bpf::program(rules, X32_BIT, &UNKNOWN)
+}
+
+fn rules(network: &Network) -> BTreeMap<u32, Decision> {
     let always = REFUSED.iter().chain(REFUSED_HERE);
     let mut rules: BTreeMap<u32, Decision> = always.map(|call| (number(*call), REFUSE)).collect();
     rules.insert(CLONE3, UNKNOWN);
@@ -112,7 +124,7 @@ fn program(network: &Network) -> Vec<Step> {
     rules.insert(number(libc::SYS_personality), ordinary_personality());
     rules.insert(number(libc::SYS_socket), sockets(network));
     rules.insert(number(libc::SYS_socketpair), sockets(&Network::Deny));
-    bpf::program(&rules, X32_BIT, &UNKNOWN)
+    rules
 }
 
 fn no_user_namespace() -> Decision {
@@ -180,7 +192,7 @@ mod tests {
     const NATIVE: u32 = bpf::NATIVE;
 
     fn answer(network: &Network, call: i64, arguments: [u64; 6]) -> u32 {
-        bpf::run(&program(network), NATIVE, number(call), arguments)
+        bpf::run(&program(&rules(network)), NATIVE, number(call), arguments)
     }
 
     fn errno(value: i32) -> u32 {
@@ -304,7 +316,7 @@ mod tests {
 
     #[test]
     fn another_architecture_is_killed_and_x32_is_unknown() {
-        let steps = program(&Network::Deny);
+        let steps = program(&rules(&Network::Deny));
         let foreign = bpf::run(&steps, NATIVE ^ 1, 0, [0; 6]);
         assert_eq!(foreign, bpf::KILL);
         let x32 = bpf::run(&steps, NATIVE, X32_BIT | 1, [0; 6]);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Signal, WaitOptions, WaitStatus};
 
 use super::error::Failure;
 use super::minimal::INSIDE_ID;
@@ -41,7 +41,7 @@ pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
 }
 
 /// Starts the payload, and says why not if it did not become its program.
-fn start(spec: &Spec) -> Result<i32, Failure> {
+pub(crate) fn start(spec: &Spec) -> Result<i32, Failure> {
     let mut refused = None;
     let pid = sys::spawn(&mut || {
         refused = Some(payload::run(spec));
@@ -85,7 +85,7 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
 }
 
 /// Whether nobody reads the status any more: the launcher died before it could be a reason to die.
-fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
+pub(crate) fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -125,7 +125,7 @@ fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
 }
 
 /// Waits until the driver has written down that this box exists.
-fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
+pub(crate) fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
     let mut word = [0; 8];
     loop {
         match rustix::io::read(go, &mut word) {
@@ -148,15 +148,22 @@ fn reap(payload: i32) -> Message {
         if i32::from(pid.as_raw_nonzero()) != payload {
             continue;
         }
-        return match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Message::Exited(code),
-            (_, Some(signal)) => Message::Signalled(signal),
-            _ => continue,
-        };
+        if let Some(message) = ending(status) {
+            return message;
+        }
     }
 }
 
-fn report(status: impl AsFd, message: &Message) {
+/// How a process ended, if it did.
+pub(crate) fn ending(status: WaitStatus) -> Option<Message> {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Some(Message::Exited(code)),
+        (_, Some(signal)) => Some(Message::Signalled(signal)),
+        _ => None,
+    }
+}
+
+pub(crate) fn report(status: impl AsFd, message: &Message) {
     let mut line = message.render();
     line.push(b'\n');
     // Without a launcher there is nobody to tell, and init is dying already.

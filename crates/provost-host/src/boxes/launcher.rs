@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use provost_core::tier::Tier;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -20,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::error::Failure;
 use super::init::{self, Inheritance};
+use super::keeper;
 use super::probe;
 use super::profile::{Profile, lacks};
 use super::sys::{self, Fork};
@@ -73,7 +75,12 @@ fn run() -> Result<(), Errno> {
     drop(stdin);
 
     let refusal = match read_spec(spec) {
-        Ok(spec) if is_child_of(spec.driver) => return launch(&spec, control, go),
+        Ok(spec) if is_child_of(spec.driver) => {
+            return match spec.profile.tier {
+                Tier::Namespaces => launch(&spec, control, go),
+                Tier::Landlock => keeper::launch(spec, control, go),
+            };
+        }
         Ok(_) => return Err(Errno::SRCH),
         Err(errno) => Message::Failed(Failure::at("spec")(errno)),
     };
@@ -101,17 +108,7 @@ fn is_child_of(driver: i32) -> bool {
 /// Makes the box, follows it, and says how it ended once all of it is dead.
 fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     let (status, status_of_init) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let inheritance = Inheritance {
-        status: status_of_init,
-        go,
-        // Inside a new namespace nobody has a number until the map is written.
-        user: rustix::process::geteuid().as_raw(),
-        group: rustix::process::getegid().as_raw(),
-    };
-    // Groups that are not mapped still open files; who may drop them does.
-    if !lacks!(spec.profile, Groups) {
-        let _ = rustix::thread::set_thread_groups(&[]);
-    }
+    let inheritance = inherited(&spec.profile, status_of_init, go);
     match sys::clone_into(namespaces(&spec.profile)) {
         Ok(Fork::Child) => {
             // These are the launcher's alone: their closing is a signal.
@@ -139,6 +136,22 @@ fn namespaces(profile: &Profile) -> libc::c_int {
     ];
     let left_out = left_out.iter().filter(|(lacking, _)| *lacking);
     left_out.fold(NAMESPACES, |all, (_, kind)| all & !kind)
+}
+
+/// What init gets; from here on this process has no groups that are not named.
+pub(crate) fn inherited(profile: &Profile, status: OwnedFd, go: OwnedFd) -> Inheritance {
+    let inheritance = Inheritance {
+        status,
+        go,
+        // Inside a new namespace nobody has a number until the map is written.
+        user: rustix::process::geteuid().as_raw(),
+        group: rustix::process::getegid().as_raw(),
+    };
+    // Groups that are not mapped still open files; who may drop them does.
+    if !lacks!(profile, Groups) {
+        let _ = rustix::thread::set_thread_groups(&[]);
+    }
+    inheritance
 }
 
 /// Follows the box to its end, and passes on its last word once all of it is dead.

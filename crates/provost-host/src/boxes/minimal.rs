@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use provost_core::tier::{Processes, Tier};
+
 use super::profile::{Limits, Mount, Network, Profile};
+use super::rungs;
 
 /// The home of the payload.
 pub const HOME: &str = "/home/agent";
@@ -36,6 +39,18 @@ const HOSTS: &str = "127.0.0.1 localhost box\n::1 localhost box\n";
 const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n";
 
 impl Profile {
+    /// The minimal root in a box of `tier`, on the rungs that this machine has.
+    pub fn of_tier(tier: Tier) -> Self {
+        Self {
+            tier,
+            processes: match tier {
+                Tier::Namespaces => rungs::processes(),
+                Tier::Landlock => Processes::Outer,
+            },
+            ..Self::minimal()
+        }
+    }
+
     /// The minimal root: no workspace, no network, default limits, started in the private home.
     pub fn minimal() -> Self {
         let mut mounts = system();
@@ -48,6 +63,8 @@ impl Profile {
             to: "/tmp".into(),
         });
         Self {
+            tier: Tier::default(),
+            processes: Processes::default(),
             mounts,
             workdir: HOME.into(),
             env: environment(),

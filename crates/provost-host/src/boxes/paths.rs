@@ -1,23 +1,26 @@
 //! The wall of Landlock: nothing is written but where the profile says, nothing outside is reached.
 //!
-//! It repeats in another mechanism what the mounts say already, and adds what they cannot: no device
-//! nodes, no signals and no abstract sockets across the box, no TCP where there is no network.
+//! In tier `namespaces` it repeats in another mechanism what the mounts say already, and adds what
+//! they cannot: no device nodes, no signals and no abstract sockets across the box, no TCP where there
+//! is no network. In tier `landlock` it is the only wall around files, and holds reading too.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use provost_core::tier::Tier;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::error::Failure;
 use super::profile::{Mount, Network, Profile, lacks};
+use super::root::DEVICES;
 use super::sys;
 
 /// The first version with scopes.
 pub(crate) const LEAST_VERSION: i32 = 6;
 
-/// Restricts this process and its children. The paths are those after the pivot.
+/// Restricts this process and its children. The paths are those after the pivot, if there is one.
 pub(crate) fn restrict(profile: &Profile) -> Result<(), Failure> {
     let version = sys::landlock_version();
     if version < LEAST_VERSION {
@@ -46,20 +49,33 @@ fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
         rules.create()
     };
     let mut rules = created().map_err(refused("landlock ruleset"))?;
-    rules = beneath(rules, "/", AccessFs::from_read(abi))?;
-    // Nothing can be made there: the directory is on the read-only root.
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    rules = beneath(rules, "/dev", device)?;
+    match profile.tier {
+        Tier::Namespaces => {
+            rules = beneath(rules, "/", AccessFs::from_read(abi))?;
+            // Nothing can be made there: the directory is on the read-only root.
+            rules = beneath(rules, "/dev", device)?;
+        }
+        Tier::Landlock => {
+            rules = beneath(rules, "/proc", AccessFs::ReadFile | AccessFs::ReadDir)?;
+            for name in DEVICES {
+                rules = beneath(rules, &format!("/dev/{name}"), device)?;
+            }
+            for mount in profile.mounts.iter().filter(|mount| !mount.is_writable()) {
+                rules = granted(rules, mount, AccessFs::from_read(abi), abi)?;
+            }
+        }
+    }
     let nodes = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     let there = |mount: &&Mount| !lacks!(profile, Root) || mount.target().exists();
     let writables = profile.mounts.iter().filter(|mount| mount.is_writable());
     for mount in writables.filter(there) {
-        rules = writable(rules, mount, AccessFs::from_all(abi) & !nodes, abi)?;
+        rules = granted(rules, mount, AccessFs::from_all(abi) & !nodes, abi)?;
     }
     Ok(rules)
 }
 
-fn writable(
+fn granted(
     rules: RulesetCreated,
     mount: &Mount,
     access: BitFlags<AccessFs>,

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use provost_core::tier::Tier;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
@@ -55,7 +56,7 @@ fn narrow(profile: &Profile, terminal: bool) -> Result<(), Failure> {
         paths::restrict(profile)?;
     }
     if !lacks!(profile, Seccomp) {
-        filter::install(&profile.network)?;
+        filter::install(profile)?;
     }
     Ok(())
 }
@@ -87,6 +88,9 @@ fn drop_capabilities(profile: &Profile) -> Result<(), Errno> {
             match rustix::thread::remove_capability_from_bounding_set(capability) {
                 // The kernel does not know this one.
                 Ok(()) | Err(Errno::INVAL) => {}
+                // Outside a namespace of ours only root may drop it. Nobody else can gain one from
+                // it, as no program gains privileges any more.
+                Err(Errno::PERM) if profile.tier == Tier::Landlock && !is_root() => break,
                 Err(errno) => return Err(errno),
             }
         }
@@ -98,6 +102,10 @@ fn drop_capabilities(profile: &Profile) -> Result<(), Errno> {
         inheritable: CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, none)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Executes the program, which is looked for along the box's own PATH.

@@ -16,14 +16,18 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use provost_core::tier::Tier;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::profile::{Limits, Network};
+use super::rungs;
 use super::wall::Wall;
 
 /// Argument of a probe that only shows that it runs.
 pub(crate) const NOTHING: &str = "nothing";
+/// Argument of a process outside that tries what namespaces are made of.
+pub(crate) const RUNGS: &str = "rungs";
 /// Argument of a process outside that waits to be attacked until its standard input ends.
 pub(crate) const VICTIM: &str = "victim";
 /// The variable in the victim's environment that nobody inside may read.
@@ -46,6 +50,7 @@ pub(crate) struct Task {
     pub(crate) keeps_groups: bool,
     /// Directories of the host that may not be there.
     pub(crate) hidden: Vec<Hidden>,
+    pub(crate) tier: Tier,
     pub(crate) network: Network,
     pub(crate) limits: Limits,
     pub(crate) env: BTreeMap<String, String>,
@@ -158,6 +163,7 @@ pub(crate) fn trials() -> impl Iterator<Item = &'static Trial> {
 pub(crate) fn run(argument: &str) -> i32 {
     match argument {
         NOTHING => 0,
+        RUNGS => rungs::climb(),
         VICTIM => i32::from(io::stdin().read_to_end(&mut Vec::new()).is_err()),
         task => match serde_json::from_str(task) {
             Ok(task) => i32::from(report(&task).is_err()),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use provost_core::net::endpoint::Endpoint;
 use provost_core::object::sha256;
+use provost_core::tier::{Gap, Processes, Tier};
 use serde::{Deserialize, Serialize};
 
 use super::error::BoxError;
@@ -16,6 +17,10 @@ use super::error::BoxError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
+    /// What the walls are made of.
+    pub tier: Tier,
+    /// Whose processes are seen in `/proc`.
+    pub processes: Processes,
     /// What is mounted, in this order; a later mount may lie inside an earlier one.
     pub mounts: Vec<Mount>,
     /// Where the payload starts.
@@ -202,6 +207,11 @@ impl Profile {
     pub fn digest(&self) -> Result<String, BoxError> {
         let value = serde_json::to_value(self).map_err(BoxError::Profile)?;
         Ok(sha256(value.to_string().as_bytes()))
+    }
+
+    /// What a box of this profile does not stop.
+    pub fn holes(&self) -> &'static [Gap] {
+        self.tier.holes(self.processes)
     }
 
     /// Whether a test left out this wall.

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use provost_core::tier::Processes;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -25,7 +26,7 @@ use super::profile::{Mount, Profile, lacks};
 use super::sys;
 
 /// The devices a box has; none of them remembers anything.
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Where the program itself is inside.
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
 /// Where the new root hangs while it is built: no source of a mount lies below.
@@ -315,11 +316,12 @@ fn own_program() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The processes of the box, or of the host where a test left this wall out.
+/// The processes of the box; those around it where the kernel refuses that, or a test left it out.
 fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     // Without a pid namespace of its own nobody may mount a new one.
-    if lacks!(profile, Proc) || lacks!(profile, Processes) {
+    let outer = profile.processes == Processes::Outer;
+    if outer || lacks!(profile, Proc) || lacks!(profile, Processes) {
         let tree = clone_tree(CWD, Path::new("/proc"))?;
         sys::mount_attributes(tree.as_fd(), attributes, true)?;
         return Ok(tree);

@@ -164,6 +164,10 @@ impl Running {
         let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
         let how = match (ending, last) {
             (_, Some(Message::Failed(failure))) => return Err(failure.into()),
+            (_, Some(Message::Undead)) => {
+                let pid = self.birth.as_ref().map_or(0, |birth| birth.pid);
+                return Err(BoxError::Undead { pid });
+            }
             (Some((how, _)), _) => how,
             (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
             (None, Some(Message::Exited(code))) => How::Exited(code),

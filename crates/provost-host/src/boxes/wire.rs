@@ -7,6 +7,7 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -34,6 +35,8 @@ pub(crate) struct Spec {
     /// Whether its input is a terminal, which becomes its own.
     #[serde(default)]
     pub(crate) terminal: bool,
+    /// Where directories may be made that are gone with the box.
+    pub(crate) temporary: PathBuf,
 }
 
 /// What the launcher says.
@@ -50,6 +53,8 @@ pub(crate) enum Message {
     Signalled(i32),
     /// Init was killed.
     Killed,
+    /// The box is over, but not all of its processes are dead.
+    Undead,
 }
 
 impl Message {

@@ -30,7 +30,7 @@ pub(super) const TESTS: &str = "tests";
 impl Machine {
     /// The box of an acceptance command of the run, with what was prepared for its tree.
     pub(super) fn test_profile(&self, order: &Accept, tree: Mount, ready: &Ready) -> Profile {
-        let mut profile = self.tree_profile(order.time_limit, tree);
+        let mut profile = self.tree_profile(order.tier, order.time_limit, tree);
         profile.limits.hold(order.time_limit, &order.limits);
         ready.add_to(&mut profile);
         if order.loopback {

@@ -24,6 +24,7 @@ use provost_core::prepare::{self, Circumstances, Output, Step, Use};
 use provost_core::run::effect::Prepare;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
 use provost_core::run::judge::render_ending;
+use provost_core::tier::Tier;
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::watched::Watched;
@@ -210,9 +211,9 @@ impl Making<'_> {
         let home = begun.join("home");
         fs::create_dir(&home).map_err(host("make the home directory"))?;
         self.earlier.make_places(&made.tree, Some(&home))?;
-        let mut profile = self
-            .machine
-            .tree_profile(LONGEST, made.mount(profile::TREE.as_ref()));
+        let mut profile =
+            self.machine
+                .tree_profile(Tier::default(), LONGEST, made.mount(profile::TREE.as_ref()));
         profile.add(Mount::Writable {
             source: home.clone(),
             target: HOME.into(),

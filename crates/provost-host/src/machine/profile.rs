@@ -9,6 +9,7 @@ use provost_core::code::Code;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::run::effect::{Agent, NamedBy};
+use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
 use super::{Machine, git};
@@ -87,7 +88,8 @@ impl Machine {
     /// The box of the agent.
     pub(super) fn agent_profile(&self, agent: &Agent) -> Result<Profile, PortError> {
         let directory = self.places.attempt(agent.attempt);
-        let mut profile = self.tree_profile(agent.time_limit, self.mounted(&directory)?);
+        let workspace = self.mounted(&directory)?;
+        let mut profile = self.tree_profile(agent.tier, agent.time_limit, workspace);
         profile.limits.hold(agent.time_limit, &agent.limits);
         let text = serde_json::to_string(&agent.contract)
             .map_err(|error| PortError::of(Code::Bug, error))?;
@@ -138,8 +140,8 @@ impl Machine {
     }
 
     /// A box with nothing but a tree and the toolchain.
-    pub(super) fn tree_profile(&self, time_limit: Duration, tree: Mount) -> Profile {
-        let mut profile = Profile::minimal();
+    pub(super) fn tree_profile(&self, tier: Tier, time_limit: Duration, tree: Mount) -> Profile {
+        let mut profile = Profile::of_tier(tier);
         user_toolchain().add_to(&mut profile);
         let objects = self.repo.objects().to_owned();
         profile.add(tree);

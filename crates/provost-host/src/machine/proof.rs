@@ -29,6 +29,9 @@ impl Machine {
         let none = Ready::default();
         let ready = self.ready.as_ref().unwrap_or(&none);
         let acceptance = self.test_profile(&order.acceptance, workspace, ready);
+        let (tier, processes) = (agent.tier, agent.processes);
+        let holes = agent.holes().iter().map(|hole| hole.words.to_owned());
+        let holes = holes.collect();
         let test = |profile| {
             let memory = (&*self.places.cache, &[&*self.places.cache][..]);
             let outside =
@@ -37,7 +40,9 @@ impl Machine {
         };
         let (agent, acceptance) = (test(&agent)?, test(&acceptance)?);
         Ok(BoxTest {
-            tier: "namespaces".to_owned(),
+            tier: tier.name().to_owned(),
+            processes,
+            holes,
             held: agent.report.held() && acceptance.report.held(),
             kernel: ground.kernel,
             boot: ground.boot,

@@ -9,6 +9,7 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::effect;
 use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
+use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
 use super::prepare::Patient;
@@ -47,8 +48,8 @@ impl Machine {
         directory: &Path,
     ) -> Result<Placed, PortError> {
         self.lower = None;
-        let (tree, private) = (&order.base.tree, private(&order.base));
-        let (kind, reason) = match self.ground(tree, order.choice)? {
+        let (tree, private) = (&order.base.tree, self.private(&order.base, order.tier));
+        let (kind, reason) = match self.ground(tree, order.choice, order.tier)? {
             Ground::Copy(reason) => {
                 workspace::create(&self.repo, tree, directory, Some(&private)).map_err(failed)?;
                 (WorkspaceKind::Copy, reason)
@@ -108,11 +109,11 @@ impl Machine {
         order: &effect::Accept,
         directory: &Path,
     ) -> Result<Fresh, PortError> {
-        let (repo, private) = (&self.repo, private(&order.base));
+        let (repo, private) = (&self.repo, self.private(&order.base, order.tier));
         // A candidate is used once, so it stands on the checkout that its base has already.
         let (base, tree) = (&order.base.tree, &order.tree);
         let ground = if tree == base || self.places.lowers.know(base) {
-            self.ground(base, order.choice)?
+            self.ground(base, order.choice, order.tier)?
         } else {
             Ground::Copy(String::new())
         };
@@ -137,11 +138,19 @@ impl Machine {
     }
 
     /// What a workspace of `tree` is best made of.
-    fn ground(&self, tree: &Oid, choice: WorkspaceChoice) -> Result<Ground, PortError> {
+    fn ground(&self, tree: &Oid, choice: WorkspaceChoice, tier: Tier) -> Result<Ground, PortError> {
         let lowers = &self.places.lowers;
         let asked = choice == WorkspaceChoice::Overlay;
         if choice == WorkspaceChoice::Copy {
             return Ok(Ground::Copy("the policy of the repository".to_owned()));
+        }
+        if tier == Tier::Landlock {
+            let reason = "no overlay: tier `landlock` has no mounts";
+            return if asked {
+                Err(PortError::new(Code::BoxUnavailable, reason))
+            } else {
+                Ok(Ground::Copy(reason.to_owned()))
+            };
         }
         // What was worth a checkout once is worth using it.
         if !asked && !lowers.know(tree) {
@@ -162,13 +171,17 @@ impl Machine {
         let lower = lowers.hold(&self.repo, tree).map_err(failed)?;
         Ok(Ground::Lower(lower))
     }
-}
 
-/// The git directory of a workspace.
-fn private(base: &effect::Base) -> PrivateGit {
-    PrivateGit {
-        commit: base.commit.clone(),
-        objects: profile::OBJECTS.into(),
+    /// The git directory of a workspace.
+    fn private(&self, base: &effect::Base, tier: Tier) -> PrivateGit {
+        PrivateGit {
+            commit: base.commit.clone(),
+            objects: match tier {
+                Tier::Namespaces => profile::OBJECTS.into(),
+                // Nothing can be mounted elsewhere.
+                Tier::Landlock => self.repo.objects().to_owned(),
+            },
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use provost_host::boxes::{Birth, BoxError, How, bury};
 
-use crate::stage::{Request, Stage, for_each_user};
+use crate::stage::{Request, Stage, for_each_box, for_each_user};
 
 /// Hops from process to process and session to session, and leaves a beat at each.
 const HOP: &str = "import os, time\n\
@@ -37,10 +37,10 @@ fn assert_silent(stage: &Stage) {
 
 #[test]
 fn a_daemon_dies_with_the_payload() {
-    for_each_user(|stage| {
+    for_each_box(|stage, profile| {
         let script = "setsid sh -c 'while :; do echo . >> beat; sleep 0.01; done' & \
             while ! test -s beat; do sleep 0.01; done; exit 3";
-        let answer = stage.shell(&stage.profile(), script);
+        let answer = stage.shell(&profile, script);
         assert_eq!(answer.how(), How::Exited(3));
         assert_silent(stage);
     });
@@ -48,8 +48,7 @@ fn a_daemon_dies_with_the_payload() {
 
 #[test]
 fn a_hopping_tree_dies_of_the_wall_clock() {
-    for_each_user(|stage| {
-        let mut profile = stage.profile();
+    for_each_box(|stage, mut profile| {
         profile.limits.wall_seconds = 1;
         stage.write("hop.py", HOP);
         let since = Instant::now();
@@ -63,14 +62,14 @@ fn a_hopping_tree_dies_of_the_wall_clock() {
 
 #[test]
 fn a_cancelled_box_is_dead() {
-    for_each_user(|stage| {
+    for_each_box(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
             cancel_after: Some(Duration::from_millis(400)),
             ..Request::default()
         };
-        let answer = stage.ask(&stage.profile(), &request);
+        let answer = stage.ask(&profile, &request);
         assert_eq!(answer.how(), How::Cancelled);
         assert_silent(stage);
     });
@@ -78,13 +77,13 @@ fn a_cancelled_box_is_dead() {
 
 #[test]
 fn a_killed_driver_takes_its_box_along() {
-    for_each_user(|stage| {
+    for_each_box(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
             ..Request::default()
         };
-        let mut driver = stage.drive(&stage.profile(), &request);
+        let mut driver = stage.drive(&profile, &request);
         until("beats", || beats(stage) > 3);
         driver.kill().unwrap();
         driver.wait().unwrap();
@@ -96,14 +95,34 @@ fn a_killed_driver_takes_its_box_along() {
 }
 
 #[test]
-fn a_killed_launcher_is_told_and_takes_the_box_along() {
-    for_each_user(|stage| {
+fn a_killed_init_leaves_nobody() {
+    for_each_box(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
             ..Request::default()
         };
-        let driver = stage.drive(&stage.profile(), &request);
+        let driver = stage.drive(&profile, &request);
+        until("beats", || beats(stage) > 3);
+        let init = stage.init().unwrap().to_string();
+        let killed = Command::new("kill").args(["-KILL", &init]).status();
+        assert!(killed.unwrap().success());
+        let answer = stage.answer(driver);
+        let text = "the launcher was lost before it said how the box ended";
+        assert_eq!(answer.value["error"], text);
+        assert_silent(stage);
+    });
+}
+
+#[test]
+fn a_killed_launcher_is_told_and_takes_the_box_along() {
+    for_each_box(|stage, profile| {
+        stage.write("hop.py", HOP);
+        let request = Request {
+            argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
+            ..Request::default()
+        };
+        let driver = stage.drive(&profile, &request);
         until("beats", || beats(stage) > 3);
         let init = stage.init().unwrap();
         let stat = fs::read_to_string(format!("/proc/{init}/stat")).unwrap();

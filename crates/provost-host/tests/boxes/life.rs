@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_core::object::sha256;
+use provost_core::tier::Tier;
 use provost_host::boxes::{How, Launcher};
 
 use crate::stage::{Request, for_each_user};
@@ -150,13 +151,13 @@ fn a_machine_says_whether_it_has_boxes() {
         let launcher = Launcher {
             exe: stage.fixture(),
         };
-        let found = launcher.availability().unwrap();
+        let found = launcher.availability(Tier::Namespaces).unwrap();
         assert!(found.landlock_version >= 6);
 
         let launcher = Launcher {
             exe: "/bin/true".into(),
         };
-        let blocker = launcher.availability().unwrap_err();
+        let blocker = launcher.availability(Tier::Namespaces).unwrap_err();
         assert_eq!(blocker.errno, 0, "{blocker:?}");
         assert_ne!(blocker.remedy, "");
     });

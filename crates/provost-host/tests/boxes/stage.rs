@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use provost_core::tier::Tier;
 use provost_host::boxes::{Ended, How, Mount, Profile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,6 +23,17 @@ pub(crate) fn for_each_user(scene: impl Fn(&Stage)) {
     scene(&Stage::new(None));
     if rustix::process::geteuid().is_root() {
         scene(&Stage::new(Some(NOBODY)));
+    }
+}
+
+/// Runs `scene` for each user and each tier there is.
+pub(crate) fn for_each_box(scene: impl Fn(&Stage, Profile)) {
+    for tier in Tier::ALL {
+        for_each_user(|stage| {
+            let mut profile = stage.profile();
+            profile.tier = tier;
+            scene(stage, profile);
+        });
     }
 }
 

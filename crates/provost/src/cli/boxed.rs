@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::tier::Tier;
 use provost_host::boxes::{
     BoxError, Command, Control, Ended, How, Launcher, Mount, Profile, Stdin,
 };
@@ -62,6 +63,11 @@ pub(super) struct Boxed {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
 
+    /// What the box is made of: `namespaces`, or `landlock` where there are none. A weaker one is
+    /// never taken by itself.
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
+
     #[command(flatten)]
     net: Net,
 
@@ -83,8 +89,11 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     if let Some(Instead::Selftest(selftest)) = &boxed.instead {
         return selftest::run(selftest);
     }
-    let failed = |error: BoxError| Failure::of(error.code(), &error);
-    let mut profile = Profile::minimal();
+    let failed = |error: BoxError| match &error {
+        BoxError::Start { hint, .. } => Failure::of(error.code(), &error).hint(hint),
+        _ => Failure::of(error.code(), &error),
+    };
+    let mut profile = Profile::of_tier(boxed.tier);
     user_toolchain().add_to(&mut profile);
     for path in &boxed.read {
         let source = place(path)?;
@@ -116,6 +125,13 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     let running = Launcher::own()
         .start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))
         .map_err(failed)?;
+    for hole in profile.holes() {
+        let tier = profile.tier;
+        tell(&format!(
+            "provost box: tier {tier} does not stop this: {}",
+            hole.words
+        ));
+    }
     let mut shown = Shown::default();
     let mut follow = |_| {
         shown.copy(&command);
@@ -123,7 +139,10 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     };
     let ended = running.wait(&mut follow);
     shown.copy(&command);
-    outcome("provost box", ended)
+    let mut answer = outcome("provost box", ended)?;
+    answer.json["tier"] = json!(profile.tier);
+    answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
+    Ok(answer)
 }
 
 /// What became of a command that `who` ran in a box.

@@ -17,6 +17,7 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
+use provost_core::tier::Tier;
 use provost_host::boxes;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub(super) struct Demo {
 
 pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
     let began = Instant::now();
-    boxes::availability().map_err(|blocker| {
+    boxes::availability(Tier::default()).map_err(|blocker| {
         Failure::of(Code::BoxUnavailable, &blocker).hint(blocker.remedy.clone())
     })?;
     let mut stage = Stage::new(demo.keep)?;

@@ -35,6 +35,9 @@ struct Row {
     state: State,
     /// What was found; if something is missing, exactly what stands in the way.
     found: String,
+    /// What the kernel answered, where it was asked and refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errno: Option<String>,
     /// What a person can do.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
@@ -50,6 +53,8 @@ enum State {
     Missing,
     /// Runs are possible, but this is not kept.
     NotEnforced,
+    /// A tier of the box does not stop this, wherever it is made.
+    Hole,
 }
 
 impl State {
@@ -58,6 +63,7 @@ impl State {
             Self::Ok => "ok",
             Self::Missing => "missing",
             Self::NotEnforced => "not enforced",
+            Self::Hole => "hole",
         }
     }
 }
@@ -68,6 +74,7 @@ impl Row {
             name: name.into(),
             state: State::Ok,
             found: found.into(),
+            errno: None,
             remedy: None,
         }
     }
@@ -84,6 +91,18 @@ impl Row {
             state: State::NotEnforced,
             ..Self::ok(name, found)
         }
+    }
+
+    fn hole(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            state: State::Hole,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn errno(mut self, errno: String) -> Self {
+        self.errno = Some(errno);
+        self
     }
 
     fn remedy(mut self, remedy: impl Into<String>) -> Self {

@@ -19,7 +19,9 @@ macro_rules! page {
 }
 
 /// Pages that are about more than one code.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 8] = [
+    ("box", page!("box")),
+    ("containers", page!("containers")),
     ("contract", page!("contract")),
     ("network", page!("network")),
     ("prepare", page!("prepare")),
@@ -31,10 +33,10 @@ const PAGES: [(&str, &str); 6] = [
 /// Say what a code means and what to do, or print a page about a larger matter.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// A code, or a page: every field of a contract file, how the network is granted, how
-    /// dependencies are prepared, which agents are known, how a board is kept, what packages are;
-    /// without one, all codes.
-    #[arg(value_name = "CODE|contract|network|prepare|agents|board|packages")]
+    /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
+    /// contract file, how the network is granted, how dependencies are prepared, which agents are
+    /// known, how a board is kept, what packages are; without one, all codes.
+    #[arg(value_name = "CODE|box|containers|contract|network|prepare|agents|board|packages")]
     code: Option<String>,
 }
 

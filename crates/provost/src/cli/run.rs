@@ -11,6 +11,7 @@ use provost_core::code::Code;
 use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, WorkspaceChoice};
+use provost_core::tier::Tier;
 use provost_engine::opening::{self, Request};
 use provost_host::{agent, clock, ids, machine};
 use serde_json::Value;
@@ -51,7 +52,8 @@ pub(super) struct Run {
     /// and flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
-         "memory", "processes", "disk", "no_progress", "net", "permit_governing", "allow_binary", "permit_symlink"])]
+         "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
+         "allow_binary", "permit_symlink"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -80,6 +82,11 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
         value_parser = seconds)]
     timeout: u64,
+
+    /// What the boxes are made of: `namespaces`, or `landlock` where there are none and the policy
+    /// of the repository accepts it [default: namespaces].
+    #[arg(long, value_name = "TIER", help_heading = CONTRACT)]
+    tier: Option<Tier>,
 
     #[command(flatten)]
     net: Net,

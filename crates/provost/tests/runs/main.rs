@@ -24,3 +24,5 @@ mod prepare;
 mod proven;
 #[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod tier;

@@ -28,6 +28,7 @@ impl State {
                 attempt: self.attempt,
                 base: self.base(),
                 choice: self.opened.workspace,
+                tier: self.held_to()?.tier,
             }),
             Step::Selftest => Effect::Selftest(Box::new(Selftest {
                 agent: self.agent_effect()?,
@@ -127,6 +128,7 @@ impl State {
             },
             adaptation,
             contract: contract.document.clone(),
+            tier: contract.tier,
             walls: Walls {
                 forbid: contract.forbid.clone(),
                 permit: contract.permit.clone(),
@@ -160,6 +162,7 @@ impl State {
             tree,
             base: self.base(),
             choice: self.opened.workspace,
+            tier: contract.tier,
             tests: contract.tests.clone(),
             time_limit: contract.time_limit,
             limits: contract.limits,

@@ -4,12 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tier::Processes;
+
 /// What probes found out about the boxes of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoxTest {
     /// The tier that was tested.
     pub tier: String,
-    /// Whether every probe was there and held, in both boxes.
+    /// Whose processes are seen inside.
+    #[serde(default, skip_serializing_if = "Processes::is_own")]
+    pub processes: Processes,
+    /// What boxes of this tier do not stop, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<String>,
+    /// Whether every probe was there and held, in both boxes, but for those that show a hole of the
+    /// tier.
     pub held: bool,
     /// The kernel.
     pub kernel: String,

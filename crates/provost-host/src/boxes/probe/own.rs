@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use provost_core::tier::Tier;
 use rustix::process::Resource;
 
 use super::super::minimal::INSIDE_ID;
@@ -91,10 +92,14 @@ fn status_is(field: &str, wanted: &str) -> Outcome {
     Outcome::seen(held, value.unwrap_or_else(|| "not there".to_owned()))
 }
 
-fn capabilities(_: &Task) -> Outcome {
+fn capabilities(task: &Task) -> Outcome {
     const NONE: &str = "0000000000000000";
-    let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
-    Outcome::all(sets.map(|set| status_is(set, NONE)))
+    let mut sets = vec!["CapInh", "CapPrm", "CapEff", "CapAmb"];
+    // Outside a namespace only root can narrow the bound, and only root could gain from it.
+    if task.tier == Tier::Namespaces || rustix::process::geteuid().is_root() {
+        sets.push("CapBnd");
+    }
+    Outcome::all(sets.into_iter().map(|set| status_is(set, NONE)))
 }
 
 fn ids(_: &Task) -> Outcome {

@@ -11,6 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use provost_core::object::hex;
+use provost_core::tier::Tier;
 
 use super::super::driver::Launcher;
 use super::super::error::BoxError;
@@ -133,7 +134,10 @@ impl Outside {
         };
         let places = |wanted: fn(&Mount) -> bool| {
             let mounts = profile.mounts.iter().filter(|mount| wanted(mount));
-            mounts.map(|mount| mount.target().to_owned()).collect()
+            mounts
+                .filter_map(|mount| place(mount, profile.tier))
+                .map(Path::to_owned)
+                .collect()
         };
         Ok(Task {
             secret: self.directory.join("secret"),
@@ -147,6 +151,7 @@ impl Outside {
             victim: i32::try_from(self.victim.id()).unwrap_or(0),
             keeps_groups: !rustix::process::geteuid().is_root(),
             hidden: self.hidden.iter().filter_map(hidden).collect(),
+            tier: profile.tier,
             network: profile.network.clone(),
             limits: profile.limits,
             env: profile.env.clone(),
@@ -158,7 +163,7 @@ impl Outside {
     }
 
     /// Corrects `probes` by what is seen from here.
-    pub(super) fn inspect(&self, probes: &mut Vec<Probe>) {
+    pub(super) fn inspect(&self, tier: Tier, probes: &mut Vec<Probe>) {
         let [path_socket, abstract_socket] = &self.sockets;
         let reached = [
             ("tcp_connect", self.tcp.accept().is_ok()),
@@ -180,11 +185,13 @@ impl Outside {
         let secret = self.directory.join("secret");
         let same_text = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
         let same_mode = fs::metadata(&secret).is_ok_and(|found| found.mode() & 0o777 == 0o600);
+        // That modes can be changed has a probe of its own, and a tier may declare it as a hole.
+        let excused = tier == Tier::Landlock;
         probes.push(Probe {
             name: UNTOUCHED.to_owned(),
             walls: vec![Wall::Root],
             tried: "leave a trace at the file of the host".to_owned(),
-            held: same_text && same_mode,
+            held: same_text && (same_mode || excused),
             errno: None,
             note: String::new(),
         });
@@ -196,6 +203,18 @@ impl Drop for Outside {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Where a probe finds what `mount` lets in; without a mount namespace that is where it is outside,
+/// and where scratch directories are is not known before.
+fn place(mount: &Mount, tier: Tier) -> Option<&Path> {
+    match (tier, mount) {
+        (Tier::Landlock, Mount::ReadOnly { source, .. } | Mount::Writable { source, .. }) => {
+            Some(source)
+        }
+        (Tier::Landlock, _) => None,
+        (Tier::Namespaces, mount) => Some(mount.target()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use provost_core::exit::Exit;
+use provost_core::tier::Tier;
 use provost_core::wording::counted;
 use provost_host::boxes::selftest::{self, Outside, Probe, Report};
 use provost_host::boxes::{BoxError, Launcher, Network, Profile, Wall};
@@ -44,7 +45,7 @@ pub(in crate::cli) fn run(_: &Selftest) -> Outcome {
 
 fn attack(network: Network) -> Result<Report, BoxError> {
     let launcher = Launcher::own();
-    let mut profile = Profile::minimal();
+    let mut profile = Profile::of_tier(Tier::default());
     user_toolchain().add_to(&mut profile);
     profile.network = network;
     let outside = Outside::new(&launcher)?;

@@ -1,23 +1,13 @@
 //! Looks at the kernel: what a box is made of, whether one can be made, and whether it holds.
 
 use std::fs;
-use std::path::Path;
 
+use provost_core::tier::{Processes, Tier};
 use provost_host::boxes::selftest::{self, Outside, Report};
-use provost_host::boxes::{self, Availability, Blocker, BoxError, Launcher, Profile};
+use provost_host::boxes::{self, Availability, Blocker, BoxError, Launcher, Profile, Rung};
 use provost_host::machine::user_toolchain;
 
 use super::{Row, limits};
-
-/// The namespaces of a box, as the kernel and as people call them.
-const NAMESPACES: [(&str, &str); 6] = [
-    ("user", "user"),
-    ("pid", "process"),
-    ("mnt", "mount"),
-    ("net", "network"),
-    ("ipc", "ipc"),
-    ("uts", "host name"),
-];
 
 /// Settings that keep ordinary users from making a user namespace, and the value that does.
 const SWITCHES: [(&str, &str, &str); 3] = [
@@ -40,9 +30,18 @@ const SWITCHES: [(&str, &str, &str); 3] = [
 
 /// Everything about the kernel and the box.
 pub(super) fn rows() -> Vec<Row> {
-    let trial = boxes::availability();
+    let trial = boxes::availability(Tier::Namespaces);
     let mut rows = vec![Row::ok("kernel", kernel())];
-    rows.extend(NAMESPACES.map(|(file, name)| namespace(file, name, trial.as_ref().err())));
+    match boxes::rungs(&Launcher::own()) {
+        Ok(rungs) => {
+            // The first one carries all the others.
+            let carried = rungs.first().is_some_and(Rung::holds);
+            rows.extend(rungs.iter().map(|it| rung(it, carried)));
+        }
+        Err(error) => rows.push(
+            Row::missing("namespaces", chain(&error)).remedy("provost explain BOX_UNAVAILABLE"),
+        ),
+    }
     rows.push(landlock());
     rows.push(seccomp());
     rows.push(made(&trial));
@@ -50,6 +49,12 @@ pub(super) fn rows() -> Vec<Row> {
         rows.push(held());
         rows.extend(limits::rows(available.process_limit));
     }
+    rows.push(second());
+    let holes = Profile::of_tier(Tier::Namespaces).holes().iter();
+    let holes = holes.map(|hole| (Tier::Namespaces, hole));
+    let lone = Tier::Landlock.holes(Processes::Outer).iter();
+    let holes = holes.chain(lone.map(|hole| (Tier::Landlock, hole)));
+    rows.extend(holes.map(|(tier, hole)| Row::hole(format!("tier {tier}"), hole.words)));
     rows
 }
 
@@ -59,25 +64,37 @@ fn kernel() -> String {
     format!("{} {}", part(name.sysname()), part(name.release()))
 }
 
-fn namespace(file: &str, name: &str, blocker: Option<&Blocker>) -> Row {
-    let row = format!("{name} namespace");
-    if !Path::new("/proc/self/ns").join(file).exists() {
-        return Row::missing(row, "the kernel has none")
-            .remedy("use a kernel that is built with all kinds of namespaces");
+/// Something that a box of tier `namespaces` stands on.
+fn rung(rung: &Rung, carried: bool) -> Row {
+    let name = rung.name.as_str();
+    if rung.holds() {
+        return Row::ok(name, "tried and had");
     }
-    match blocker {
-        Some(blocker) if file == "user" && is_about_users(blocker) => {
-            Row::missing(row, format!("{}{}", blocker.refusal(), switched_off()))
-                .remedy(&blocker.remedy)
+    let found = match name {
+        "user namespace" => format!("refused: {}{}", rung.answer(), switched_off()),
+        _ => format!("refused: {}", rung.answer()),
+    };
+    // Without these two a box is made all the same, in another way.
+    let row = match name {
+        boxes::OWN_PROC if carried => {
+            let instead = "the outer one is shown instead, read-only";
+            Row::not_enforced(name, format!("{found}; {instead}"))
         }
-        _ => Row::ok(row, "in the kernel"),
-    }
+        boxes::LAYERS if carried => {
+            Row::not_enforced(name, format!("{found}; workspaces are copied instead"))
+        }
+        _ => Row::missing(name, found),
+    };
+    row.errno(rung.answer()).remedy(rung.remedy())
 }
 
-/// Whether a user namespace is what could not be had.
-fn is_about_users(blocker: &Blocker) -> bool {
-    let stage = blocker.stage.split(' ').next().unwrap_or_default();
-    ["clone", "uid_map", "gid_map", "setgroups"].contains(&stage)
+/// Whether the second tier is there, which has to be asked for.
+fn second() -> Row {
+    const NAME: &str = "box of tier `landlock`";
+    match boxes::availability(Tier::Landlock) {
+        Ok(_) => Row::ok(NAME, "one was made and ended; it has to be asked for"),
+        Err(blocker) => Row::not_enforced(NAME, blocker.to_string()).remedy(&blocker.remedy),
+    }
 }
 
 /// The settings that switch user namespaces off here.
@@ -118,7 +135,13 @@ fn seccomp() -> Row {
 fn made(trial: &Result<Availability, Blocker>) -> Row {
     match trial {
         Ok(_) => Row::ok("box", "one of tier `namespaces` was made and ended"),
-        Err(blocker) => Row::missing("box", blocker.to_string()).remedy(&blocker.remedy),
+        Err(blocker) => {
+            let row = Row::missing("box", blocker.to_string()).remedy(&blocker.remedy);
+            match blocker.errno {
+                0 => row,
+                errno => row.errno(boxes::symbol(errno)),
+            }
+        }
     }
 }
 
@@ -146,7 +169,7 @@ fn held() -> Row {
 
 fn attack() -> Result<Report, BoxError> {
     let launcher = Launcher::own();
-    let mut profile = Profile::minimal();
+    let mut profile = Profile::of_tier(Tier::Namespaces);
     user_toolchain().add_to(&mut profile);
     let outside = Outside::new(&launcher)?;
     selftest::run(&launcher, &profile, &outside)

@@ -17,6 +17,7 @@ pub(super) fn typed(run: &Run) -> Typed {
         target: run.target.clone(),
         timeout_sec: run.timeout,
         limits: run.limits.asked(),
+        tier: run.tier,
         net: run.net.places(),
         permit: Permissions {
             oracle: run.permit_oracle.clone(),

@@ -1,0 +1,191 @@
+//! How strong a box is, and what each strength does not stop.
+//!
+//! A tier is asked for by name and is had to the letter: a box that cannot be made as asked is
+//! refused, and never replaced by a weaker one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a box is made of; the stronger one is the greater one.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Landlock and seccomp on the host's own file system; needs no user namespace.
+    Landlock,
+    /// Namespaces of its own with a minimal root, and Landlock and seccomp inside.
+    #[default]
+    Namespaces,
+}
+
+/// Whose processes a box of tier `namespaces` sees in its `/proc`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Processes {
+    /// Its own.
+    #[default]
+    Own,
+    /// Those around it, read-only: where the outer `/proc` is masked, the kernel refuses a new one.
+    Outer,
+}
+
+impl Processes {
+    /// Whether nothing of the outside is seen.
+    pub fn is_own(&self) -> bool {
+        *self == Self::Own
+    }
+}
+
+/// Something that a box does not stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// What, in words.
+    pub words: &'static str,
+    /// The probes of the self-test that show it.
+    pub probes: &'static [&'static str],
+}
+
+/// What a read-only view of the outer `/proc` shows.
+const OUTER_PROCESSES: Gap = Gap {
+    words: "the processes around the box are listed in /proc with their command lines; their \
+            environment, memory and files are not readable",
+    probes: &["processes_hidden"],
+};
+
+/// What Landlock and seccomp alone leave open.
+const LANDLOCK: [Gap; 10] = [
+    OUTER_PROCESSES,
+    Gap {
+        words: "mode, owner and times of a file that belongs to the user can be changed wherever \
+                it lies; its content cannot",
+        probes: &["secret_chmod", "device_chmod", "read_only_mode"],
+    },
+    Gap {
+        words: "whether a path exists, its size, mode and times, and what a link says can be asked \
+                for everywhere; a known directory can be watched for names that come and go",
+        probes: &["host_hidden"],
+    },
+    Gap {
+        words: "files that the contract protects can be written inside the workspace; only the \
+                diff gate refuses such a change",
+        probes: &[],
+    },
+    Gap {
+        words: "the program runs under the user's own id, and as root under id 0 without any \
+                capability",
+        probes: &["ids"],
+    },
+    Gap {
+        words: "names of users, groups and hosts are those of the machine: /etc/passwd, /etc/group \
+                and /etc/hosts are readable, and so is the machine's own name",
+        probes: &["host_name"],
+    },
+    Gap {
+        words: "mounts and System V objects are those of the machine; that no program gains rights \
+                and that the calls are refused is all that keeps them",
+        probes: &["mount_flags", "ipc_host"],
+    },
+    Gap {
+        words: "scratch directories are on disk and have no limit of their own",
+        probes: &[],
+    },
+    Gap {
+        words: "the limit on processes counts all processes of the user, and does not hold root",
+        probes: &[],
+    },
+    Gap {
+        words: "processes are ended one by one by two keepers; if somebody outside kills both \
+                keepers at once, what they kept lives on",
+        probes: &[],
+    },
+];
+
+impl Tier {
+    /// All tiers, the weakest first.
+    pub const ALL: [Self; 2] = [Self::Landlock, Self::Namespaces];
+
+    /// Whether no tier is stronger.
+    pub fn is_strongest(&self) -> bool {
+        *self == Self::Namespaces
+    }
+
+    /// What it is called in contracts, flags and evidence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Namespaces => "namespaces",
+        }
+    }
+
+    /// What a box of this tier does not stop.
+    pub fn holes(self, processes: Processes) -> &'static [Gap] {
+        match (self, processes) {
+            (Self::Landlock, _) => &LANDLOCK,
+            (Self::Namespaces, Processes::Outer) => &[OUTER_PROCESSES],
+            (Self::Namespaces, Processes::Own) => &[],
+        }
+    }
+
+    /// Whether `probe` is known to get through, so that the self-test does not fail by it.
+    pub fn excuses(self, processes: Processes, probe: &str) -> bool {
+        let mut holes = self.holes(processes).iter();
+        holes.any(|hole| hole.probes.contains(&probe))
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A word that is the name of no tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no tier of the box; there are `namespaces` and `landlock`")]
+pub struct NoTier;
+
+impl FromStr for Tier {
+    type Err = NoTier;
+
+    fn from_str(name: &str) -> Result<Self, NoTier> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|tier| tier.name() == name).ok_or(NoTier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_has_one_name_everywhere_and_the_stronger_is_greater() {
+        for tier in Tier::ALL {
+            assert_eq!(tier.name().parse(), Ok(tier));
+            assert_eq!(serde_json::json!(tier), tier.name());
+        }
+        assert_eq!("Namespaces".parse::<Tier>(), Err(NoTier));
+        assert!(Tier::Landlock < Tier::Namespaces);
+        assert_eq!(Tier::default(), Tier::Namespaces);
+    }
+
+    #[test]
+    fn only_a_hole_that_is_named_excuses_a_probe() {
+        use Processes::{Outer, Own};
+        let cases = [
+            (Tier::Namespaces, Own, "processes_hidden", false),
+            (Tier::Namespaces, Outer, "processes_hidden", true),
+            (Tier::Namespaces, Outer, "ids", false),
+            (Tier::Landlock, Own, "ids", true),
+            (Tier::Landlock, Own, "secret_read", false),
+            (Tier::Landlock, Own, "path_socket", false),
+        ];
+        for (tier, processes, probe, excused) in cases {
+            assert_eq!(tier.excuses(processes, probe), excused, "{tier} {probe}");
+        }
+        assert!(Tier::Namespaces.holes(Own).is_empty());
+    }
+}

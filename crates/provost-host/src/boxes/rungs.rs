@@ -1,0 +1,239 @@
+//! Tries one by one what a box of tier `namespaces` stands on.
+//!
+//! A process of its own makes each kind of namespace, and inside one the things that container
+//! engines like to refuse. Nothing of it is left afterwards.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use provost_core::tier::{Processes, Tier};
+use rustix::fs::{CWD, Mode};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+};
+use rustix::process::{Pid, WaitOptions};
+use serde::{Deserialize, Serialize};
+
+use super::driver::Launcher;
+use super::error::{BoxError, remedy, symbol};
+use super::launcher::PROBE;
+use super::overlay;
+use super::probe::RUNGS;
+use super::profile::Profile;
+use super::sys::{self, Fork};
+
+/// Something a box stands on, and what the kernel said about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rung {
+    /// What was tried.
+    pub name: String,
+    /// What the kernel answered; 0 if it is there.
+    pub errno: i32,
+}
+
+impl Rung {
+    /// Whether it is there.
+    pub fn holds(&self) -> bool {
+        self.errno == 0
+    }
+
+    /// The kernel's answer as the manual pages call it.
+    pub fn answer(&self) -> String {
+        symbol(self.errno)
+    }
+
+    /// What a person can do.
+    pub fn remedy(&self) -> String {
+        let stage = match self.name.as_str() {
+            OWN_PROC => "proc",
+            MEMORY => "root",
+            LAYERS => "overlay",
+            "network namespace" => "network",
+            _ => "clone",
+        };
+        remedy(stage, self.errno)
+    }
+}
+
+/// The rung of a `/proc` that shows only the box.
+pub const OWN_PROC: &str = "own /proc";
+/// The rung of the file system that the root of a box is made on.
+const MEMORY: &str = "file system in memory";
+/// The rung of workspaces that cost nothing.
+pub const LAYERS: &str = "overlay in memory";
+
+/// A directory of every machine, to hang something up where nobody else sees it.
+const ANYWHERE: &str = "/tmp";
+
+const KINDS: [(&str, libc::c_int); 6] = [
+    ("user namespace", 0),
+    ("process namespace", libc::CLONE_NEWPID),
+    ("mount namespace", libc::CLONE_NEWNS),
+    ("network namespace", libc::CLONE_NEWNET),
+    ("ipc namespace", libc::CLONE_NEWIPC),
+    ("host name namespace", libc::CLONE_NEWUTS),
+];
+
+type Work = fn() -> Result<(), Errno>;
+const INSIDE: [(&str, Work); 3] = [(OWN_PROC, proc), (MEMORY, memory), (LAYERS, layers)];
+
+/// Every rung of this machine, with `launcher` as the program that tries them.
+pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, BoxError> {
+    let machine = |source| BoxError::Machine {
+        what: "a look at its namespaces",
+        source,
+    };
+    let output = std::process::Command::new(&launcher.exe)
+        .args([PROBE, RUNGS])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(machine)?;
+    serde_json::from_slice(&output.stdout).map_err(|error| machine(error.into()))
+}
+
+/// Whose processes a box of tier `namespaces` sees here; asked of the kernel once a process.
+///
+/// Where something lies over a part of `/proc`, the kernel may refuse a new one.
+pub fn processes() -> Processes {
+    static FOUND: OnceLock<Processes> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        if !is_masked(&mounts) {
+            return Processes::Own;
+        }
+        let own = Profile::minimal();
+        debug_assert_eq!(own.tier, Tier::Namespaces, "only it has a /proc");
+        match Launcher::own().trial(own) {
+            Err(BoxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
+            // Any other refusal is for the real box to tell.
+            Ok(()) | Err(_) => Processes::Own,
+        }
+    })
+}
+
+/// Whether something is mounted over a part of `/proc` that is not made for it.
+fn is_masked(mounts: &str) -> bool {
+    let targets = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    targets
+        .filter(|target| target.starts_with("/proc/"))
+        .any(|target| target != "/proc/sys/fs/binfmt_misc")
+}
+
+/// Tries everything and prints it; for a process with one thread.
+pub(super) fn climb() -> i32 {
+    let kinds = KINDS
+        .iter()
+        .map(|(name, kind)| (*name, *kind, nothing as Work));
+    let inside = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
+    let inside = INSIDE.iter().map(|(name, work)| (*name, inside, *work));
+    let rungs: Vec<Rung> = kinds
+        .chain(inside)
+        .map(|(name, kind, work)| Rung {
+            name: name.to_owned(),
+            errno: attempt(kind, work).err().map_or(0, Errno::raw_os_error),
+        })
+        .collect();
+    let mut out = io::stdout().lock();
+    let written = serde_json::to_writer(&mut out, &rungs).map_err(io::Error::from);
+    i32::from(written.and_then(|()| out.flush()).is_err())
+}
+
+/// Does `work` in a new user namespace with `kind` of another one.
+fn attempt(kind: libc::c_int, work: Work) -> Result<(), Errno> {
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    match sys::clone_into(libc::CLONE_NEWUSER | kind)? {
+        Fork::Child => {
+            let done = map_ids(user, group).and_then(|()| work());
+            sys::leave(done.err().map_or(0, Errno::raw_os_error))
+        }
+        Fork::Parent(pid) => {
+            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+            let ended = rustix::process::waitpid(Some(pid), WaitOptions::empty())?;
+            match ended.and_then(|(_, status)| status.exit_status()) {
+                Some(0) => Ok(()),
+                Some(errno) => Err(Errno::from_raw_os_error(errno)),
+                None => Err(Errno::IO),
+            }
+        }
+    }
+}
+
+fn map_ids(user: u32, group: u32) -> Result<(), Errno> {
+    let files = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("0 {user} 1")),
+        ("gid_map", format!("0 {group} 1")),
+    ];
+    for (name, text) in files {
+        File::options()
+            .write(true)
+            .open(format!("/proc/self/{name}"))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one of several works")]
+fn nothing() -> Result<(), Errno> {
+    Ok(())
+}
+
+fn proc() -> Result<(), Errno> {
+    mounted("proc").map(drop)
+}
+
+fn memory() -> Result<(), Errno> {
+    mounted("tmpfs").map(drop)
+}
+
+fn mounted(kind: &str) -> Result<std::os::fd::OwnedFd, Errno> {
+    let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_create(&context)?;
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)
+}
+
+fn layers() -> Result<(), Errno> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private)?;
+    let tree = mounted("tmpfs")?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(&tree, "", CWD, ANYWHERE, flags)?;
+    let place = |name: &str| -> Result<PathBuf, Errno> {
+        let path = Path::new(ANYWHERE).join(name);
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)).map(|()| path)
+    };
+    let (lower, upper, work) = (place("lower")?, place("upper")?, place("work")?);
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID;
+    overlay::merge(&[lower], &upper, &work, attributes)
+        .map(drop)
+        .map_err(|failure| Errno::from_raw_os_error(failure.errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_over_proc_is_seen() {
+        let line = |target: &str| format!("36 35 0:5 / {target} rw - proc proc rw\n");
+        let cases = [
+            (line("/proc"), false),
+            (line("/proc") + &line("/proc/sys/fs/binfmt_misc"), false),
+            (line("/processes"), false),
+            (line("/proc") + &line("/proc/kcore"), true),
+            (line("/proc/sys"), true),
+        ];
+        for (mounts, masked) in cases {
+            assert_eq!(is_masked(&mounts), masked, "{mounts}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A private directory on disk that is gone with its box.
+//!
+//! Its keepers hold a lock on it, so that the next box finds out which ones were left behind by a
+//! machine that lost its power, and removes them.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use provost_core::object::hex;
+
+use crate::workspace;
+
+/// How the names of such directories begin.
+const PREFIX: &str = "provost-scratch-";
+/// A directory that is younger is left alone.
+const NEW: Duration = Duration::from_mins(1);
+
+/// The directory; [`Scratch::remove`] takes it away.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    root: PathBuf,
+    path: PathBuf,
+    /// Shared with every process that is forked from this one.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes a directory below `root`, and removes what others left there.
+    pub(crate) fn make(root: &Path) -> io::Result<Self> {
+        let root = root.canonicalize()?;
+        sweep(&root);
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let path = root.join(format!("{PREFIX}{}", hex(&random)));
+        private(&path)?;
+        let lock = File::open(&path)?;
+        lock.try_lock()?;
+        Ok(Self {
+            root,
+            path,
+            _lock: lock,
+        })
+    }
+
+    /// A new directory in it, which is a part of the box.
+    pub(crate) fn directory(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        private(&path)?;
+        Ok(path)
+    }
+
+    /// Takes it away. What cannot be removed stays for the next box to try.
+    pub(crate) fn remove(&self) {
+        let _ = workspace::remove(&self.root, &self.path);
+    }
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Removes the directories whose keepers are dead. Nothing depends on it, so nothing fails.
+fn sweep(root: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let ours = |found: &fs::Metadata| {
+            // One that was only just made may not be locked yet.
+            let age = found.modified().map(|time| time.elapsed());
+            let old = matches!(age, Ok(Ok(age)) if age > NEW);
+            old && found.is_dir() && found.uid() == user
+        };
+        if !named || !entry.metadata().is_ok_and(|found| ours(&found)) {
+            continue;
+        }
+        let free = File::open(entry.path()).map(|directory| directory.try_lock());
+        match free {
+            Ok(Ok(())) => drop(workspace::remove(root, &entry.path())),
+            Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => {}
+        }
+    }
+}

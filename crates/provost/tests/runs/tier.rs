@@ -1,0 +1,81 @@
+//! Runs in boxes without namespaces: asked for, permitted by the policy, and told everywhere.
+
+use serde_json::Value;
+
+use crate::scene::{Ask, Scene, is_root, lacks};
+
+/// The policy that accepts such boxes.
+const POLICY: &[(&str, &str)] = &[("provost.toml", "[box]\nleast_tier = \"landlock\"\n")];
+
+/// Tries the outside, and then does honest work.
+const WORK: &str = "echo good > src/a.txt; cat @OUTSIDE@/canary; echo owned > @OUTSIDE@/canary
+    cat @HOME@/secret; ls @REPO@; echo x > \"$HOME/mine\"; echo x > \"$TMPDIR/mine\"
+    git status --porcelain; git log --oneline; git add -A; git commit -qm mine
+    test -r \"$PROVOST_CONTRACT\" && echo contract is there
+    setsid sleep 60 &";
+
+fn check(scene: &Scene) {
+    scene.commit(POLICY);
+    scene.write("outside/canary", "outside\n");
+    let before = scene.surroundings();
+    let ask = Ask {
+        more: &["--tier", "landlock"],
+        ..Ask::default()
+    };
+    let outcome = scene.run(WORK, &ask);
+    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    let printed = scene.printed();
+    assert!(printed.contains("contract is there"), "{printed}");
+    assert!(printed.contains("src/a.txt"), "git works inside: {printed}");
+    assert!(!printed.contains("outside\n"), "{printed}");
+    scene.assert_clean(&before, "landlock");
+
+    let run = outcome.text("run_id");
+    assert_eq!(scene.verify(run).exit, 0);
+    let shown = scene.ask(&["show", "--json", run]).json;
+    assert_eq!(shown["box"]["tier"], "landlock", "{shown}");
+    let holes = shown["box"]["holes"].as_array().unwrap();
+    assert!(!holes.is_empty());
+    let text = std::fs::read(scene.evidence(run, "attestation.dsse.json")).unwrap();
+    let envelope: Value = serde_json::from_slice(&text).unwrap();
+    assert!(envelope["payload"].is_string());
+    let ledger = std::fs::read_to_string(scene.evidence(run, "events.jsonl")).unwrap();
+    assert!(ledger.contains("\"tier\":\"landlock\""), "{ledger}");
+    assert!(ledger.contains(holes[0].as_str().unwrap()), "{ledger}");
+}
+
+#[test]
+fn a_run_in_a_box_without_namespaces_is_honest_about_it() {
+    check(&Scene::new());
+}
+
+#[test]
+fn a_run_in_a_box_without_namespaces_works_for_an_ordinary_user() {
+    // Where this is no root, the test above was by an ordinary user.
+    if is_root() && !lacks("setpriv") {
+        let scene = Scene::of_nobody();
+        scene.copy_binary();
+        check(&scene);
+    }
+}
+
+#[test]
+fn a_weaker_box_than_the_policy_accepts_is_refused() {
+    let scene = Scene::new();
+    let before = scene.surroundings();
+    let ask = Ask {
+        more: &["--tier", "landlock"],
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo good > src/a.txt", &ask);
+    assert_eq!(
+        (outcome.code(), outcome.exit),
+        ("CONTRACT_INVALID", 1),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.json.to_string().contains("least_tier"),
+        "{outcome:?}"
+    );
+    scene.assert_clean(&before, "refused");
+}
