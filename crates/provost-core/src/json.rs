@@ -5,6 +5,7 @@
 //! make us hold in memory is limited as well.
 
 pub(crate) mod closed;
+mod quick;
 mod shape;
 
 use std::cell::Cell;
@@ -69,6 +70,14 @@ pub fn read(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     }
     let text =
         std::str::from_utf8(bytes).map_err(|error| JsonError::NotText(error.valid_up_to()))?;
+    match quick::read(text) {
+        Some(node) => Ok(node),
+        None => careful(text),
+    }
+}
+
+/// Reads what could not be read quickly, and says what is wrong with it.
+fn careful(text: &str) -> Result<Node<'_>, JsonError> {
     let syntax = |error: serde_json::Error| {
         let whole = error.to_string();
         let what = whole.split(" at line ").next().unwrap_or(&whole).to_owned();

@@ -13,9 +13,6 @@ use serde_json::{Map, Number, Value};
 
 use super::{DEEPEST, MOST};
 
-/// How many fields most objects have at most.
-const USUAL_FIELDS: usize = 11;
-
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node<'a> {
@@ -38,6 +35,11 @@ pub enum Node<'a> {
 pub struct Fields<'a>(Vec<(Cow<'a, str>, Node<'a>)>);
 
 impl<'a> Fields<'a> {
+    /// These fields, none of them twice.
+    pub(super) fn of(fields: Vec<(Cow<'a, str>, Node<'a>)>) -> Self {
+        Self(fields)
+    }
+
     /// The field `key`.
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         let field = self.0.iter().find(|(name, _)| name == key);
@@ -222,10 +224,6 @@ impl<'de> Visitor<'de> for Reader<'_> {
             if seen.has(&fields, &key) {
                 return Err(A::Error::custom(format!("the key `{key}` is there twice")));
             }
-            if fields.is_empty() {
-                // Most objects get no more, and growing step by step costs more than the room.
-                fields.reserve_exact(USUAL_FIELDS);
-            }
             fields.push((key, node));
         }
         Ok(Node::Object(Fields(fields)))
@@ -234,13 +232,13 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
 /// Remembers the keys of a large object; in a small one, looking is faster.
 #[derive(Default)]
-struct Seen(BTreeSet<String>);
+pub(super) struct Seen(BTreeSet<String>);
 
 impl Seen {
     const SMALL: usize = 16;
 
     /// Whether `key` is one of `fields`; if not, it will be the next one.
-    fn has(&mut self, fields: &[(Cow<'_, str>, Node<'_>)], key: &str) -> bool {
+    pub(super) fn has(&mut self, fields: &[(Cow<'_, str>, Node<'_>)], key: &str) -> bool {
         if fields.len() < Self::SMALL {
             return fields.iter().any(|(name, _)| name == key);
         }

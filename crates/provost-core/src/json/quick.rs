@@ -1,0 +1,285 @@
+//! Reads a text that is JSON beyond doubt in one pass over its bytes.
+//!
+//! What is refused here, for whatever reason, is read again by `serde_json`, which then says what is
+//! wrong and where. So this reader may give up whenever it likes; what it must never do is to take
+//! what the other one would not, or to take it for something else.
+
+use std::borrow::Cow;
+
+use serde_json::Number;
+
+use super::node::{Fields, Node, Seen};
+use super::{DEEPEST, MOST};
+
+/// How many fields most objects have at most.
+const USUAL_FIELDS: usize = 11;
+
+/// Reads one document; nothing if it is not JSON or passes a limit.
+pub(super) fn read(text: &str) -> Option<Node<'_>> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        left: MOST,
+    };
+    let node = reader.value(0)?;
+    reader.blanks();
+    (reader.at == text.len()).then_some(node)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// How many more values may come.
+    left: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn value(&mut self, depth: usize) -> Option<Node<'a>> {
+        if depth > DEEPEST {
+            return None;
+        }
+        self.left = self.left.checked_sub(1)?;
+        self.blanks();
+        match self.peek()? {
+            b'"' => self.text().map(Node::Text),
+            b'{' => self.object(depth),
+            b'[' => self.list(depth),
+            b't' => self.word("true", Node::Bool(true)),
+            b'f' => self.word("false", Node::Bool(false)),
+            b'n' => self.word("null", Node::Null),
+            _ => self.number(),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Node<'a>> {
+        self.at += 1;
+        let mut fields: Vec<(Cow<'a, str>, Node<'a>)> = Vec::new();
+        let mut seen = Seen::default();
+        self.blanks();
+        if self.take(b'}') {
+            return Some(Node::Object(Fields::default()));
+        }
+        // Most objects get no more, and growing step by step costs more than the room.
+        fields.reserve_exact(USUAL_FIELDS);
+        loop {
+            self.blanks();
+            if self.peek()? != b'"' {
+                return None;
+            }
+            let key = self.text()?;
+            self.blanks();
+            if !self.take(b':') {
+                return None;
+            }
+            let node = self.value(depth + 1)?;
+            if seen.has(&fields, &key) {
+                return None;
+            }
+            fields.push((key, node));
+            self.blanks();
+            if self.take(b'}') {
+                return Some(Node::Object(Fields::of(fields)));
+            }
+            if !self.take(b',') {
+                return None;
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Node<'a>> {
+        self.at += 1;
+        let mut items = Vec::new();
+        self.blanks();
+        if self.take(b']') {
+            return Some(Node::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.blanks();
+            if self.take(b']') {
+                return Some(Node::List(items));
+            }
+            if !self.take(b',') {
+                return None;
+            }
+        }
+    }
+
+    /// The text whose first quote is next.
+    fn text(&mut self) -> Option<Cow<'a, str>> {
+        let begin = self.at;
+        let rest = &self.text.as_bytes()[begin + 1..];
+        let length = rest.iter().position(|byte| ENDS[usize::from(*byte)])?;
+        let end = begin + 1 + length;
+        match rest[length] {
+            b'"' => {
+                self.at = end + 1;
+                self.text.get(begin + 1..end).map(Cow::Borrowed)
+            }
+            b'\\' => self.escaped(begin, end).map(Cow::Owned),
+            _ => None,
+        }
+    }
+
+    /// The text that begins at `begin` and has its first escape at `at`.
+    fn escaped(&mut self, begin: usize, mut at: usize) -> Option<String> {
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(at)? {
+                b'\\' => at += 2,
+                b'"' => break,
+                _ => at += 1,
+            }
+        }
+        self.at = at + 1;
+        serde_json::from_str(self.text.get(begin..=at)?).ok()
+    }
+
+    fn number(&mut self) -> Option<Node<'a>> {
+        let rest = &self.text[self.at..];
+        let is_part = |byte: u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let length = rest.bytes().take_while(|byte| is_part(*byte)).count();
+        let written = &rest[..length];
+        self.at += length;
+        // Eighteen digits fit for sure; a zero may only stand alone.
+        let is_count = (1..=18).contains(&length)
+            && written.bytes().all(|byte| byte.is_ascii_digit())
+            && (length == 1 || !written.starts_with('0'));
+        if is_count {
+            let digit = |sum: u64, byte: u8| sum * 10 + u64::from(byte - b'0');
+            return Some(Node::Number(written.bytes().fold(0, digit).into()));
+        }
+        serde_json::from_str::<Number>(written)
+            .ok()
+            .map(Node::Number)
+    }
+
+    fn word(&mut self, word: &str, node: Node<'a>) -> Option<Node<'a>> {
+        let is_next = self.text.as_bytes()[self.at..].starts_with(word.as_bytes());
+        self.at += word.len();
+        is_next.then_some(node)
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// The bytes at which plain text ends: its quote, an escape, and what may not be there.
+static ENDS: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        ends[byte] = true;
+        byte += 1;
+    }
+    ends[b'"' as usize] = true;
+    ends[b'\\' as usize] = true;
+    ends
+};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::careful;
+    use super::*;
+
+    /// What both readers say must be the same, wherever the quick one says anything.
+    fn agree(text: &str) -> bool {
+        let (quick, careful) = (read(text), careful(text).ok());
+        quick.is_none() || quick == careful
+    }
+
+    #[test]
+    fn plain_documents_are_read_and_doubtful_ones_are_not() {
+        let good = [
+            r#"{"a":[null,true,false,-1,1.5e3,"x\n\u00e9\ud83d\ude00",{}],"b":{"c":[]}}"#,
+            "[ 1 , 0, 18446744073709551615,-9223372036854775808, 0.1 ]",
+            "\t\"\u{7f}\"\r\n",
+            "999999999999999999",
+            "-0",
+        ];
+        for text in good {
+            assert_eq!(read(text), careful(text).ok(), "{text}");
+            assert!(read(text).is_some(), "{text}");
+        }
+        let bad = [
+            "",
+            " ",
+            "01",
+            "-",
+            "+1",
+            "1.",
+            ".5",
+            "1e",
+            "tru",
+            "truex",
+            "nul",
+            "[1,]",
+            "[,]",
+            "[1 2]",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{\"a\":1,\"a\":2}",
+            "\"\u{1}\"",
+            "\"a",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\ud800\"",
+            "[1]]",
+            "1 2",
+            "\u{a0}1",
+            "NaN",
+            "1e999",
+            "\u{feff}1",
+        ];
+        for text in bad {
+            assert_eq!(read(text), None, "{text}");
+            assert!(careful(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(&deep(DEEPEST + 1)).is_some());
+        assert_eq!(read(&deep(DEEPEST + 2)), None);
+        let long = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        assert!(read(&long(MOST - 1)).is_some());
+        assert_eq!(read(&long(MOST)), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn both_readers_agree(text in r#"([\[\]{},: ]|"[a-b\\"u0-9]{0,3}"?|[0-9.eE+-]{1,4}|true|null|[ -~]){0,14}"#) {
+            prop_assert!(agree(&text), "{}", text);
+        }
+
+        #[test]
+        fn both_readers_agree_about_changed_documents(at in 0_usize..900, byte in 0_u8..128) {
+            const WHOLE: &[u8] =
+                include_bytes!("../../../../tests/corpus/contracts/assignment_ok_serial.json");
+            let mut bytes = WHOLE.to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let text = String::from_utf8_lossy(&bytes);
+            prop_assert!(agree(&text), "{}", text);
+        }
+    }
+}
