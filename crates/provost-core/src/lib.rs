@@ -39,6 +39,7 @@ pub mod scope;
 pub mod secret;
 pub mod size;
 pub mod tier;
+pub mod tally;
 pub mod time;
 pub mod tree;
 pub mod verdict;

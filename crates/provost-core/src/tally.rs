@@ -1,0 +1,145 @@
+//! Counts the tests that a command ran, from what its test runner printed.
+//!
+//! A command that exits with 0 may have run no test at all, and a change may leave out those that
+//! hinder it. Only summaries and lines that runners print in one fixed form are read; a command that
+//! prints none of them is not counted, which is not the same as none.
+
+mod cargo;
+mod go;
+mod junit;
+mod node;
+mod pytest;
+mod tap;
+mod unittest;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// A program that runs tests and prints how many there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of the programs")]
+pub enum Runner {
+    Cargo,
+    Go,
+    Junit,
+    Node,
+    Pytest,
+    Tap,
+    Unittest,
+}
+
+/// How many tests a command ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Who printed the numbers.
+    pub runners: Vec<Runner>,
+    /// Tests that ran and passed.
+    pub passed: u64,
+    /// Tests that ran and did not pass.
+    pub failed: u64,
+    /// Tests that were left out, or were expected to fail.
+    pub skipped: u64,
+}
+
+impl Tally {
+    /// How many tests ran.
+    pub fn ran(&self) -> u64 {
+        self.passed.saturating_add(self.failed)
+    }
+}
+
+/// The numbers of one runner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.passed = self.passed.saturating_add(other.passed);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+    }
+}
+
+/// Counts the tests of a command by both of its streams; nothing if no runner can be recognised.
+///
+/// Streams are read one by one, because nobody knows how their lines stood to each other.
+pub fn count(stdout: &[u8], stderr: &[u8]) -> Option<Tally> {
+    let mut tally: Option<Tally> = None;
+    for stream in [stdout, stderr] {
+        let text = String::from_utf8_lossy(stream);
+        let lines: Vec<Cow<'_, str>> = text.lines().map(plain).collect();
+        let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+        for (runner, counts) in read(&lines) {
+            let tally = tally.get_or_insert_default();
+            if !tally.runners.contains(&runner) {
+                tally.runners.push(runner);
+            }
+            tally.passed = tally.passed.saturating_add(counts.passed);
+            tally.failed = tally.failed.saturating_add(counts.failed);
+            tally.skipped = tally.skipped.saturating_add(counts.skipped);
+        }
+    }
+    tally
+}
+
+fn read(lines: &[&str]) -> Vec<(Runner, Counts)> {
+    let mut found = Vec::new();
+    let mut note = |runner, counts: Option<Counts>| found.extend(counts.map(|one| (runner, one)));
+    note(Runner::Cargo, cargo::read(lines));
+    note(Runner::Go, go::read(lines));
+    note(Runner::Junit, junit::read(lines));
+    note(Runner::Pytest, pytest::read(lines));
+    note(Runner::Unittest, unittest::read(lines));
+    // node prints its summary below TAP, and the same tests must not count twice.
+    match node::read(lines) {
+        None => note(Runner::Tap, tap::read(lines)),
+        counts => note(Runner::Node, counts),
+    }
+    found
+}
+
+/// A line without the sequences that colour it.
+fn plain(line: &str) -> Cow<'_, str> {
+    const ESCAPE: char = '\x1b';
+    if !line.contains(ESCAPE) {
+        return Cow::Borrowed(line);
+    }
+    let mut parts = line.split(ESCAPE);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends = |letter: char| letter.is_ascii_alphabetic();
+        let after = part
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(ends));
+        text.push_str(after.map_or(part, |(_, rest)| rest));
+    }
+    Cow::Owned(text)
+}
+
+/// The number that `text` is.
+fn number(text: &str) -> Option<u64> {
+    // A sign is no part of a count, and `parse` would take it.
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// What stands before a blank and after it, as a number and a word.
+fn numbered(text: &str) -> Option<(u64, &str)> {
+    let (count, word) = text.trim().split_once(' ')?;
+    Some((number(count)?, word))
+}
+
+/// What stands before the last blank and after it, as a word and a number.
+fn numbered_last(text: &str) -> Option<(&str, u64)> {
+    let (word, count) = text.rsplit_once(' ')?;
+    Some((word, number(count)?))
+}
+
+#[cfg(test)]
+mod tests;
