@@ -109,9 +109,9 @@ impl<'a> Reader<'a> {
     fn text(&mut self) -> Option<Cow<'a, str>> {
         let begin = self.at;
         let rest = &self.text.as_bytes()[begin + 1..];
-        let length = rest.iter().position(|byte| ENDS[usize::from(*byte)])?;
+        let length = plain(rest);
         let end = begin + 1 + length;
-        match rest[length] {
+        match rest.get(length)? {
             b'"' => {
                 self.at = end + 1;
                 self.text.get(begin + 1..end).map(Cow::Borrowed)
@@ -177,18 +177,28 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes at which plain text ends: its quote, an escape, and what may not be there.
-static ENDS: [bool; 256] = {
-    let mut ends = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        ends[byte] = true;
-        byte += 1;
+/// How long the plain text is that `bytes` begin with: up to a quote, an escape, or what may not be
+/// there.
+///
+/// Eight bytes are looked at together. Subtracting one from each byte borrows only from those after
+/// it, so the first byte that is marked is one of these for sure.
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    let below = |word: u64, least: u8| word.wrapping_sub(ONES * u64::from(least)) & !word & TOPS;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for (at, chunk) in chunks.iter().enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let marks = is(b'"') | is(b'\\') | below(word, 0x20);
+        if marks != 0 {
+            return at * 8 + (marks.trailing_zeros() / 8) as usize;
+        }
     }
-    ends[b'"' as usize] = true;
-    ends[b'\\' as usize] = true;
-    ends
-};
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    let within = rest.iter().position(ends).unwrap_or(rest.len());
+    chunks.len() * 8 + within
+}
 
 #[cfg(test)]
 mod tests {
@@ -261,6 +271,28 @@ mod tests {
         let long = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         assert!(read(&long(MOST - 1)).is_some());
         assert_eq!(read(&long(MOST)), None);
+    }
+
+    #[test]
+    fn plain_text_ends_where_it_ends() {
+        for length in 0..40 {
+            for end in ["\"", "\\", "\n", "\u{1f}", "\0"] {
+                for fill in [
+                    "a",
+                    " ",
+                    "!",
+                    "#",
+                    "[",
+                    "]",
+                    "\u{7f}",
+                    "\u{e9}",
+                    "\u{10ffff}",
+                ] {
+                    let text = format!("{}{end}\"\\\u{1}", fill.repeat(length));
+                    assert_eq!(plain(text.as_bytes()), length * fill.len(), "{text:?}");
+                }
+            }
+        }
     }
 
     proptest! {
