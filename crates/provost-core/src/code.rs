@@ -125,6 +125,8 @@ catalogue! {
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,
+    /// An acceptance command ran fewer tests than on the base, or none.
+    TestsFewer = "TESTS_FEWER" => No,
     /// An acceptance command did not end in time.
     AcceptanceTimeout = "ACCEPTANCE_TIMEOUT" => No,
     /// The acceptance commands changed the tree they judged.

@@ -68,6 +68,8 @@ pub struct Contract {
     pub limits: Limits,
     /// Whether the agent has to leave a structured result.
     pub result: ResultRule,
+    /// Whether fewer tests may run than before.
+    pub may_lose_tests: bool,
     /// The places of the network that the agent may reach; acceptance commands reach none.
     pub net: Vec<Endpoint>,
     /// What every box of the run is made of.
@@ -169,6 +171,10 @@ pub fn resolve(
     let contract = Contract {
         scope: paths("/allowed_paths", &document.allowed_paths, &mut problems),
         forbid: paths("/x_provost/forbid", &extension.forbid, &mut problems),
+        may_lose_tests: extension
+            .permit
+            .as_ref()
+            .is_some_and(|permit| permit.fewer_tests),
         permit: permit(&extension.permit.unwrap_or_default(), &mut problems),
         tests: tests(&document, policy, trust, &mut problems),
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),

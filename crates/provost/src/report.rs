@@ -11,6 +11,7 @@ use provost_core::path::RawPath;
 use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::judge::{compare, render_ending};
+use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_host::git::Lines;
@@ -101,7 +102,7 @@ fn tests(state: &State) -> Value {
     };
     let command = |ran: &CommandRun| {
         json!({ "command": command::line(&ran.argv),
-        "ending": ran.ending, "wall_ms": ran.wall_ms })
+        "ending": ran.ending, "wall_ms": ran.wall_ms, "tests": ran.tally })
     };
     json!({
         "compared_with_base": compare(base, candidate),
@@ -269,16 +270,36 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
             .get(&Side::Base)
             .map_or("", |base| compare(base, candidate));
         text += &format!("  tests    {compared}\n");
-        for ran in &candidate.commands {
+        for (at, ran) in candidate.commands.iter().enumerate() {
+            let before = state.tests.get(&Side::Base);
+            let before = before.and_then(|base| base.commands.get(at));
             text += &format!(
-                "           {} {} in {}\n",
+                "           {} {} in {}{}\n",
                 plain(&command::line(&ran.argv)),
                 render_ending(ran.ending),
-                times::length(ran.wall_ms)
+                times::length(ran.wall_ms),
+                tests_of(ran, before)
             );
         }
     }
     text
+}
+
+/// How many tests a command ran, and how many it ran before where that differs.
+fn tests_of(ran: &CommandRun, before: Option<&CommandRun>) -> String {
+    let Some(now) = &ran.tally else {
+        return String::new();
+    };
+    let skipped = match now.skipped {
+        0 => String::new(),
+        count => format!(", {count} skipped"),
+    };
+    let before = before.and_then(|before| before.tally.as_ref());
+    let before = match before.map(Tally::ran) {
+        Some(count) if count != now.ran() => format!("; {count} on the base"),
+        _ => String::new(),
+    };
+    format!(" ({} tests{skipped}{before})", now.ran())
 }
 
 /// How many changed files a person is shown at once.

@@ -282,6 +282,9 @@ impl<'a> Composer<'a> {
             .filter(|command| command.exit_code == 0)
             .count();
         let mut facts = Map::new();
+        if let Some(run) = run {
+            facts.insert("tests".into(), tallies(run));
+        }
         if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
             facts.insert("compared_with_base".into(), json!(compare(base, run)));
             facts.insert("base".into(), base_facts(base));
@@ -483,8 +486,14 @@ fn commands(run: &TestRun, contract: &Contract) -> Result<Vec<CommandResult>, Ba
     run.commands.iter().zip(&contract.tests).map(one).collect()
 }
 
+/// How many tests each command ran; nothing for one whose output does not say.
+fn tallies(run: &TestRun) -> Value {
+    let row = |ran: &CommandRun| json!({ "name": ran.name, "tests": ran.tally });
+    run.commands.iter().map(row).collect()
+}
+
 fn base_facts(base: &TestRun) -> Value {
-    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending) });
+    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });
     json!({
         "tree": base.tree,
         "cached": base.cached,

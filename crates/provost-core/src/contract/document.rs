@@ -328,4 +328,11 @@ pub struct Permissions {
     pub binary: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symlink: Vec<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub fewer_tests: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }

@@ -2,12 +2,16 @@
 //!
 //! Every gate fails closed: a fact that is not there is a refusal.
 
+mod acceptance;
+
+pub use acceptance::{compare, judge_tests, render_ending};
+
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::fact::{AgentRun, Attempt, CommandRun, Ending, Opened, ResultFile, Side, TestRun};
+use super::fact::{AgentRun, Attempt, Ending, Opened, ResultFile, Side, TestRun};
 use super::{Gate, State};
 use crate::agent::Adapted;
 use crate::agent::reader::End;
@@ -68,7 +72,10 @@ impl State {
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), contract),
             Gate::Diff => self.judge_diff(contract),
-            Gate::Acceptance => judge_tests(self.tests.get(&Side::Candidate), contract),
+            Gate::Acceptance => {
+                let tests = |side| self.tests.get(&side);
+                judge_tests(tests(Side::Candidate), tests(Side::Base), contract)
+            }
             Gate::Tree => self.judge_tree(),
         }
     }
@@ -368,108 +375,5 @@ fn judge_output(agent: Option<&AgentRun>, contract: &Contract) -> Verdict {
             )),
             Ok(_) => Verdict::allow("the agent's result fits its schema"),
         },
-    }
-}
-
-/// Whether exactly the contract's commands ran, and those that must pass did.
-pub fn judge_tests(run: Option<&TestRun>, contract: &Contract) -> Verdict {
-    let Some(run) = run else {
-        return missing(
-            Code::AcceptanceFailed,
-            "the acceptance commands did not run",
-        );
-    };
-    let stopped =
-        |command: &&CommandRun| matches!(command.ending, Ending::Cancelled | Ending::LeaseLost);
-    if let Some(command) = run.commands.iter().find(stopped) {
-        let code = if command.ending == Ending::Cancelled {
-            Code::Cancelled
-        } else {
-            Code::LeaseLost
-        };
-        let reason = said(command);
-        return Verdict::deny(code, reason);
-    }
-    let wanted = contract.tests.iter().map(|test| (&test.name, &test.argv));
-    let ran = run
-        .commands
-        .iter()
-        .map(|command| (&command.name, &command.argv));
-    if contract.tests.is_empty() || !wanted.eq(ran) {
-        return missing(
-            Code::AcceptanceFailed,
-            "not exactly the contract's commands ran",
-        );
-    }
-    let pairs = contract.tests.iter().zip(&run.commands);
-    let failed: Vec<&CommandRun> = pairs
-        .filter(|(test, command)| test.must_pass && command.ending != Ending::Exited(0))
-        .map(|(_, command)| command)
-        .collect();
-    let Some(first) = failed.first() else {
-        let passed = run
-            .commands
-            .iter()
-            .filter(|ran| ran.ending == Ending::Exited(0));
-        return Verdict::allow(format!(
-            "{} passed",
-            counted(passed.count(), "acceptance command")
-        ));
-    };
-    let code = match first.ending {
-        Ending::TimedOut => Code::AcceptanceTimeout,
-        Ending::MemoryLimit => Code::MemoryLimit,
-        Ending::ProcessLimit => Code::ProcessLimit,
-        Ending::DiskLimit | Ending::InodeLimit => Code::DiskLimit,
-        Ending::NoProgress => Code::NoProgress,
-        _ => Code::AcceptanceFailed,
-    };
-    let row = |command: &&CommandRun| {
-        json!({ "path": command::line(&command.argv), "name": command.name,
-                "problem": render_ending(command.ending), "log": command.stdout.file })
-    };
-    let reason = said(first);
-    Verdict::deny(code, reason)
-        .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
-}
-
-/// What became of a command, by what was executed: the name of a test tells less.
-fn said(ran: &CommandRun) -> String {
-    format!(
-        "`{}` {}",
-        command::line(&ran.argv),
-        render_ending(ran.ending)
-    )
-}
-
-/// How a boxed process ended, in words that follow its name.
-pub fn render_ending(ending: Ending) -> String {
-    match ending {
-        Ending::Exited(0) => "passed".to_owned(),
-        Ending::Exited(status) => format!("failed with status {status}"),
-        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
-        Ending::TimedOut => "did not end in time".to_owned(),
-        Ending::OutputLimit => "wrote more than its output limit".to_owned(),
-        Ending::MemoryLimit => "used more memory than its limit".to_owned(),
-        Ending::ProcessLimit => "used up its processes".to_owned(),
-        Ending::DiskLimit => "filled its workspace beyond its limit".to_owned(),
-        Ending::InodeLimit => "made more files than its limit".to_owned(),
-        Ending::NoProgress => "neither printed nor changed anything for too long".to_owned(),
-        Ending::Overspent => "spent more than it may".to_owned(),
-        Ending::Cancelled => "was cancelled".to_owned(),
-        Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
-        Ending::NotStarted => "could not be started in the box".to_owned(),
-    }
-}
-
-/// What the acceptance commands say about the change, from both sides.
-pub fn compare(base: &TestRun, candidate: &TestRun) -> &'static str {
-    let passed = |command: &CommandRun| command.ending == Ending::Exited(0);
-    let green = |run: &TestRun| !run.commands.is_empty() && run.commands.iter().all(passed);
-    match (green(base), green(candidate)) {
-        (false, true) => "red→green",
-        (true, true) => "green→green",
-        (true, false) => "green→red",
-        (false, false) => "still red",
     }
 }

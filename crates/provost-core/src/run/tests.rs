@@ -1,4 +1,5 @@
 mod effect;
+mod lost;
 
 use std::collections::BTreeMap;
 
@@ -165,6 +166,7 @@ fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> 
         wall_ms: 1,
         stdout: stream(),
         stderr: stream(),
+        tally: None,
     };
     let run = TestRun {
         side: Side::Candidate,

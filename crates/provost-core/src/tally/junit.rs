@@ -1,4 +1,4 @@
-//! JUnit: its report in XML, the summary of Maven and the tree of its console launcher.
+//! What `JUnit` prints: its report in XML, the summary of Maven, the tree of its console launcher.
 
 use super::{Counts, number, numbered};
 
@@ -10,8 +10,7 @@ pub(super) fn read(lines: &[&str]) -> Option<Counts> {
 
 /// A report in XML is read by its cases: the numbers of suites count those of the suites within.
 fn report(lines: &[&str]) -> Option<Counts> {
-    let begins = |line: &&str| line.contains("<testsuite");
-    let first = lines.iter().position(|line| begins(&line))?;
+    let first = lines.iter().position(|line| line.contains("<testsuite"))?;
     let mut counts = Counts::default();
     let mut cases: u64 = 0;
     for line in &lines[first..] {

@@ -203,6 +203,7 @@ fn tests(state: &State, side: Side) -> TestRun {
         wall_ms: 1,
         stdout: stream(),
         stderr: stream(),
+        tally: None,
     };
     let contract = state.contract.as_ref().unwrap();
     TestRun {

@@ -40,7 +40,7 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
         .judge_changes(&contract, &changed.changes, &changed.findings);
     chapter.settle(Gate::Diff, verdict)?;
     let run = test(chapter, &candidate.tree)?;
-    let mut verdict = judge_tests(Some(&run), &contract);
+    let mut verdict = judge_tests(Some(&run), None, &contract);
     if let (false, Some(last)) = (verdict.allow, run.commands.last()) {
         let (reason, log) = (&verdict.reason, &last.stderr.file);
         verdict.reason = format!("on the merge with the target that moved, {reason} ({log})");

@@ -248,6 +248,7 @@ impl Host for SimHost {
             wall_ms: 1,
             stdout: Self::stream(),
             stderr: Self::stream(),
+            tally: None,
         };
         self.power.call(|| TestRun {
             side: order.side,

@@ -13,6 +13,7 @@ use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::run::effect::Accept;
 use provost_core::run::fact::{CommandRun, Ending, Side, Stream, TestRun};
+use provost_core::tally::{self, Tally};
 use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
@@ -136,6 +137,7 @@ impl Round<'_> {
             outlet: Outlet::default(),
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
+        let tally = self.tally(&ended.stdout, &ended.stderr)?;
         Ok(CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
@@ -143,7 +145,22 @@ impl Round<'_> {
             wall_ms: ended.wall_ms,
             stdout: ended.stdout,
             stderr: ended.stderr,
+            tally,
         })
+    }
+
+    /// How many tests a command ran, if all that it printed is there to be read.
+    fn tally(&self, stdout: &Stream, stderr: &Stream) -> Result<Option<Tally>, PortError> {
+        if [stdout, stderr]
+            .iter()
+            .any(|stream| stream.kept < stream.bytes)
+        {
+            return Ok(None);
+        }
+        let read = |stream: &Stream| {
+            fs::read(self.machine.bundle.join(&stream.file)).map_err(host("read a stream"))
+        };
+        Ok(tally::count(&read(stdout)?, &read(stderr)?))
     }
 
     /// Paths of the tree that are not what they were; new files beside them are build output.
@@ -172,7 +189,9 @@ impl Memory {
     fn of(cache: &Path, profile: &str, order: &Accept) -> Self {
         let named = |test: &Test| json!({ "name": test.name, "argv": test.argv });
         let commands: Vec<_> = order.tests.iter().map(named).collect();
-        let key = json!({ "tree": order.tree, "profile": profile, "commands": commands });
+        // Answers from before tests were counted have another form, and another key.
+        let key = json!({ "tree": order.tree, "profile": profile, "commands": commands,
+                          "counted": true });
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
         Self {
             directory: cache.join("tests").join(name),

@@ -270,6 +270,7 @@ impl Making<'_> {
             wall_ms: ended.wall_ms,
             stdout: ended.stdout,
             stderr: ended.stderr,
+            tally: None,
         };
         let failure = (ran.ending != Ending::Exited(0)).then(|| self.failure(&ran));
         self.commands.push(ran);

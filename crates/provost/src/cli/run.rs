@@ -53,7 +53,7 @@ pub(super) struct Run {
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
-         "allow_binary", "permit_symlink"])]
+         "allow_binary", "permit_symlink", "permit_fewer_tests"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -117,6 +117,10 @@ pub(super) struct Run {
     /// A symbolic link that may change.
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_symlink: Vec<String>,
+
+    /// Let an acceptance command run fewer tests than on the base, or none.
+    #[arg(long, help_heading = PERMITS)]
+    permit_fewer_tests: bool,
 }
 
 const CONTRACT: &str = "Contract";

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Layered;
 use crate::object::Oid;
 use crate::path::RawPath;
+use crate::tally::Tally;
 
 /// Which tree the acceptance commands ran on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +62,9 @@ pub struct CommandRun {
     pub stdout: Stream,
     /// What it complained.
     pub stderr: Stream,
+    /// How many tests it ran, where its output says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<Tally>,
 }
 
 /// How a boxed process ended.

@@ -24,6 +24,7 @@ pub(super) fn typed(run: &Run) -> Typed {
             governing: run.permit_governing.clone(),
             binary: run.allow_binary.clone(),
             symlink: run.permit_symlink.clone(),
+            fewer_tests: run.permit_fewer_tests,
         },
     }
 }

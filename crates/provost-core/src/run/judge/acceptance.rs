@@ -1,0 +1,160 @@
+//! Judges what the acceptance commands did.
+
+use serde_json::json;
+
+use super::missing;
+use crate::code::Code;
+use crate::contract::Contract;
+use crate::gate::command;
+use crate::run::fact::{CommandRun, Ending, TestRun};
+use crate::tally::Tally;
+use crate::verdict::Verdict;
+use crate::wording::counted;
+
+/// Whether exactly the contract's commands ran, those that must pass did, and no test got lost since
+/// the base.
+pub fn judge_tests(run: Option<&TestRun>, base: Option<&TestRun>, contract: &Contract) -> Verdict {
+    let Some(run) = run else {
+        return missing(
+            Code::AcceptanceFailed,
+            "the acceptance commands did not run",
+        );
+    };
+    let stopped =
+        |command: &&CommandRun| matches!(command.ending, Ending::Cancelled | Ending::LeaseLost);
+    if let Some(command) = run.commands.iter().find(stopped) {
+        let code = if command.ending == Ending::Cancelled {
+            Code::Cancelled
+        } else {
+            Code::LeaseLost
+        };
+        let reason = said(command);
+        return Verdict::deny(code, reason);
+    }
+    let wanted = contract.tests.iter().map(|test| (&test.name, &test.argv));
+    let ran = run
+        .commands
+        .iter()
+        .map(|command| (&command.name, &command.argv));
+    if contract.tests.is_empty() || !wanted.eq(ran) {
+        return missing(
+            Code::AcceptanceFailed,
+            "not exactly the contract's commands ran",
+        );
+    }
+    let pairs = contract.tests.iter().zip(&run.commands);
+    let failed: Vec<&CommandRun> = pairs
+        .filter(|(test, command)| test.must_pass && command.ending != Ending::Exited(0))
+        .map(|(_, command)| command)
+        .collect();
+    let Some(first) = failed.first() else {
+        return judge_counts(run, base, contract);
+    };
+    let code = match first.ending {
+        Ending::TimedOut => Code::AcceptanceTimeout,
+        Ending::MemoryLimit => Code::MemoryLimit,
+        Ending::ProcessLimit => Code::ProcessLimit,
+        Ending::DiskLimit | Ending::InodeLimit => Code::DiskLimit,
+        Ending::NoProgress => Code::NoProgress,
+        _ => Code::AcceptanceFailed,
+    };
+    let row = |command: &&CommandRun| {
+        json!({ "path": command::line(&command.argv), "name": command.name,
+                "problem": render_ending(command.ending), "log": command.stdout.file })
+    };
+    let reason = said(first);
+    Verdict::deny(code, reason)
+        .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
+}
+
+/// Whether the commands that passed still ran the tests that they ran before.
+fn judge_counts(run: &TestRun, base: Option<&TestRun>, contract: &Contract) -> Verdict {
+    let mut lost = Vec::new();
+    for (at, (test, command)) in contract.tests.iter().zip(&run.commands).enumerate() {
+        let before = base.and_then(|base| base.commands.get(at));
+        let before = before.and_then(|command| command.tally.as_ref());
+        if let Some(problem) = loss(command.tally.as_ref(), before).filter(|_| test.must_pass) {
+            lost.push((command, problem));
+        }
+    }
+    if let Some((first, problem)) = lost.first()
+        && !contract.may_lose_tests
+    {
+        let row = |(command, problem): &(&CommandRun, String)| {
+            json!({ "path": command::line(&command.argv), "name": command.name,
+                    "problem": problem, "log": command.stdout.file })
+        };
+        let reason = format!("`{}` {problem}", command::line(&first.argv));
+        return Verdict::deny(Code::TestsFewer, reason)
+            .with(json!({ "findings": lost.iter().map(row).collect::<Vec<_>>() }));
+    }
+    let passed = run.commands.iter();
+    let passed = passed.filter(|ran| ran.ending == Ending::Exited(0));
+    let passed = counted(passed.count(), "acceptance command");
+    let tallies = run.commands.iter().filter_map(|ran| ran.tally.as_ref());
+    let tests = tallies.map(Tally::ran).reduce(u64::saturating_add);
+    let tests = tests.map(|tests| format!(", {}", counted(saturated(tests), "test")));
+    Verdict::allow(format!("{passed} passed{}", tests.unwrap_or_default()))
+}
+
+/// Which tests a command lost since `before`, in words that follow its name.
+fn loss(now: Option<&Tally>, before: Option<&Tally>) -> Option<String> {
+    let before = before.map_or(0, Tally::ran);
+    let tests = |count: u64| counted(saturated(count), "test");
+    match now.map(Tally::ran) {
+        // A command that nobody ever counted is judged by its status alone.
+        None if before == 0 => None,
+        None => Some(format!(
+            "says of no test that it ran; {} ran before",
+            tests(before)
+        )),
+        Some(0) => Some("ran no test".to_owned()),
+        Some(now) if now < before => Some(format!("ran {}; {before} ran before", tests(now))),
+        Some(_) => None,
+    }
+}
+
+fn saturated(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// What became of a command, by what was executed: the name of a test tells less.
+fn said(ran: &CommandRun) -> String {
+    format!(
+        "`{}` {}",
+        command::line(&ran.argv),
+        render_ending(ran.ending)
+    )
+}
+
+/// How a boxed process ended, in words that follow its name.
+pub fn render_ending(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(0) => "passed".to_owned(),
+        Ending::Exited(status) => format!("failed with status {status}"),
+        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
+        Ending::TimedOut => "did not end in time".to_owned(),
+        Ending::OutputLimit => "wrote more than its output limit".to_owned(),
+        Ending::MemoryLimit => "used more memory than its limit".to_owned(),
+        Ending::ProcessLimit => "used up its processes".to_owned(),
+        Ending::DiskLimit => "filled its workspace beyond its limit".to_owned(),
+        Ending::InodeLimit => "made more files than its limit".to_owned(),
+        Ending::NoProgress => "neither printed nor changed anything for too long".to_owned(),
+        Ending::Overspent => "spent more than it may".to_owned(),
+        Ending::Cancelled => "was cancelled".to_owned(),
+        Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
+        Ending::NotStarted => "could not be started in the box".to_owned(),
+    }
+}
+
+/// What the acceptance commands say about the change, from both sides.
+pub fn compare(base: &TestRun, candidate: &TestRun) -> &'static str {
+    let passed = |command: &CommandRun| command.ending == Ending::Exited(0);
+    let green = |run: &TestRun| !run.commands.is_empty() && run.commands.iter().all(passed);
+    match (green(base), green(candidate)) {
+        (false, true) => "red→green",
+        (true, true) => "green→green",
+        (true, false) => "green→red",
+        (false, false) => "still red",
+    }
+}
