@@ -63,7 +63,7 @@ impl Outside {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let abstract_name = format!("{PREFIX}{}", hex(&random));
-        let temporary = std::env::temp_dir();
+        let temporary = temporary();
         sweep(&temporary);
         let directory = temporary.join(&abstract_name);
         fs::DirBuilder::new().mode(0o700).create(&directory)?;
@@ -216,6 +216,16 @@ fn place(mount: &Mount, tier: Tier) -> Option<&Path> {
         (Tier::Landlock, _) => None,
         (Tier::Namespaces, mount) => Some(mount.target()),
     }
+}
+
+/// The directory for temporary files, or the usual one where the path of a socket would be too long.
+fn temporary() -> PathBuf {
+    const LONGEST: usize = 40;
+    let asked = std::env::temp_dir();
+    if asked.as_os_str().len() <= LONGEST {
+        return asked;
+    }
+    PathBuf::from("/tmp")
 }
 
 /// Removes what self-tests left whose driver was killed. Nothing depends on it, so nothing fails.

@@ -33,13 +33,30 @@ impl Moments {
     }
 }
 
+/// What the workspaces are made of.
+#[derive(Clone, Copy, PartialEq)]
+enum Ground {
+    Copies,
+    Overlays,
+}
+
+impl Ground {
+    fn scene(self) -> Scene {
+        let scene = Scene::new();
+        if self == Self::Overlays {
+            scene.commit(&[("provost.toml", "[workspace]\nkind = \"overlay\"\n")]);
+        }
+        scene
+    }
+}
+
 /// Ten deaths at random moments.
-fn ten(test: &str, part: u64) {
+fn ten(test: &str, part: u64, ground: Ground) {
     let mut moments = Moments::new(part);
     for number in 0..10 {
         let moment = moments.next();
         let name = format!("{test}: {number}, after {moment:?}");
-        let scene = Scene::new();
+        let scene = ground.scene();
         let before = scene.surroundings();
         let running = scene.start(SLOW, &Ask::default());
         std::thread::sleep(moment);
@@ -58,17 +75,22 @@ fn ten(test: &str, part: u64) {
 
 /// Ten deaths a test, so that they can go on side by side.
 macro_rules! deaths {
-    ($($name:ident: $part:expr;)+) => {
-        $(#[test] fn $name() { ten(stringify!($name), $part); })+
+    ($($name:ident: $part:expr, $ground:expr;)+) => {
+        $(#[test] fn $name() { ten(stringify!($name), $part, $ground); })+
     };
 }
 
 deaths! {
-    the_first_ten_deaths_at_random_moments: 1;
-    the_second_ten_deaths_at_random_moments: 2;
-    the_third_ten_deaths_at_random_moments: 3;
-    the_fourth_ten_deaths_at_random_moments: 4;
-    the_last_ten_deaths_at_random_moments: 5;
+    ten_deaths_of_a_copy: 1, Ground::Copies;
+    ten_more_deaths_of_a_copy: 2, Ground::Copies;
+    another_ten_deaths_of_a_copy: 3, Ground::Copies;
+    a_fourth_ten_deaths_of_a_copy: 4, Ground::Copies;
+    a_fifth_ten_deaths_of_a_copy: 5, Ground::Copies;
+    the_last_ten_deaths_of_a_copy: 6, Ground::Copies;
+    ten_deaths_of_an_overlay: 7, Ground::Overlays;
+    ten_more_deaths_of_an_overlay: 8, Ground::Overlays;
+    another_ten_deaths_of_an_overlay: 9, Ground::Overlays;
+    the_last_ten_deaths_of_an_overlay: 10, Ground::Overlays;
 }
 
 /// A driver that dies before its first record leaves a directory, which must not stop the others.
