@@ -74,6 +74,15 @@ def datagram_by_path():
     return asked(connection, host + "/datagrams")
 
 
+def datagram_pair():
+    """One end of a pair, which needs no call that makes a socket alone."""
+    connection, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    connection.bind("")
+    connection.connect(host + "/datagrams")
+    connection.send(b"x")
+    return said(connection)
+
+
 def stream_by_name():
     connection = socket.socket(socket.AF_UNIX)
     connection.connect("\0" + os.environ["NAME"])

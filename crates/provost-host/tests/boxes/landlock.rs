@@ -81,7 +81,11 @@ fn no_process_outside_is_touched() {
             refused('priority', lambda: os.setpriority(os.PRIO_PROCESS, outside, 19))\n\
             refused('affinity', lambda: os.sched_setaffinity(outside, [0]))\n\
             refused('unix', lambda: socket.socket(socket.AF_UNIX))\n\
+            datagram, raw = socket.SOCK_DGRAM, socket.SOCK_RAW\n\
+            refused('datagrams', lambda: socket.socketpair(socket.AF_UNIX, datagram))\n\
+            refused('raw', lambda: socket.socketpair(socket.AF_UNIX, raw))\n\
             refused('inet', lambda: socket.socket(socket.AF_INET))\n\
+            a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
             a, b = socket.socketpair(); a.send(b'x')\n\
             print('end', b.recv(1).decode())\n";
         stage.write("touch.py", script);

@@ -9,7 +9,8 @@ const UNSUPPORTED: Decision = Decision::Errno(libc::EOPNOTSUPP.unsigned_abs());
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
     // Landlock does not see who connects to a socket in the file system, and one of those leads out
-    // of every box: a container engine's, a key agent's. Pairs are made by another call.
+    // of every box: a container engine's, a key agent's. Pairs are made by another call, see
+    // [`pairs`].
     libc::SYS_socket,
     // Memory, semaphores and queues that all programs of a user share by number or name.
     libc::SYS_shmget,
@@ -63,6 +64,7 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     };
     rules.extend(all(REFUSED, &REFUSE));
     rules.extend(all(ATTRIBUTES, &UNSUPPORTED));
+    rules.insert(number(libc::SYS_socketpair), pairs());
     rules.extend(ABOUT.map(|(call, argument)| (number(call), only(argument, &ALLOW))));
     // The first argument says what the second one names: here a process, elsewhere all of a user's.
     let own = only(1, &ALLOW);
@@ -71,6 +73,20 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
         let kinds = vec![(first, own.clone())];
         rules.insert(number(call), equal(0, kinds));
     }
+}
+
+/// Pairs that stay what they were born as: an end of a datagram pair can be sent from, or connected,
+/// to any socket in the file system. The kernel knows two flags beside the type.
+fn pairs() -> Decision {
+    let flags = [
+        0,
+        libc::SOCK_CLOEXEC,
+        libc::SOCK_NONBLOCK,
+        libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+    ];
+    let of = |kind: i32| flags.map(|flags| (number(kind | flags), ALLOW));
+    let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(of).concat();
+    equal(0, vec![(number(libc::AF_UNIX), equal(1, kinds))])
 }
 
 /// Allowed as `then` says if the argument is 0.
@@ -106,7 +122,6 @@ mod tests {
         let unix = libc::AF_UNIX.unsigned_abs().into();
         let cases = [
             ("a socket", libc::SYS_socket, [unix, 0], refused),
-            ("a pair", libc::SYS_socketpair, [unix, 0], bpf::ALLOW),
             ("memory", libc::SYS_shmget, [0, 0], refused),
             ("an attribute", libc::SYS_setxattr, [0, 0], unsupported),
             ("own limits", libc::SYS_prlimit64, [0, 7], bpf::ALLOW),
@@ -131,6 +146,39 @@ mod tests {
         for (name, call, [first, second], want) in cases {
             let got = answer(call, [first, second, 0, 0, 0, 0]);
             assert_eq!(got, want, "{name}");
+        }
+    }
+    #[test]
+    fn only_pairs_that_cannot_be_led_elsewhere_are_made() {
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let cases = [
+            ("a stream", libc::AF_UNIX, libc::SOCK_STREAM, true),
+            ("with flags", libc::AF_UNIX, libc::SOCK_STREAM | flags, true),
+            (
+                "packets",
+                libc::AF_UNIX,
+                libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
+                true,
+            ),
+            ("datagrams", libc::AF_UNIX, libc::SOCK_DGRAM, false),
+            (
+                "datagrams with flags",
+                libc::AF_UNIX,
+                libc::SOCK_DGRAM | flags,
+                false,
+            ),
+            ("raw", libc::AF_UNIX, libc::SOCK_RAW, false),
+            ("no type", libc::AF_UNIX, 0, false),
+            ("internet", libc::AF_INET, libc::SOCK_STREAM, false),
+        ];
+        for (name, family, kind, allowed) in cases {
+            let arguments = [number(family).into(), number(kind).into(), 0, 0, 0, 0];
+            let want = if allowed {
+                bpf::ALLOW
+            } else {
+                bpf::ERRNO | libc::EPERM.unsigned_abs()
+            };
+            assert_eq!(answer(libc::SYS_socketpair, arguments), want, "{name}");
         }
     }
 }
