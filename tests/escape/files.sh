@@ -18,6 +18,7 @@ through_symlink) ln -sfn "$HOST" link && cat link/secret ;;
 through_dots) cat "../host/secret" ;;
 hard_link) ln -f "$HOST/target" hard && echo x >> hard ;;
 list_home) ls "$HOST/home" && cat "$HOST/home/.netrc" ;;
+become_owner) : > owner && chmod 4755 owner && [ "$(stat -c %a owner)" = 4755 ] && rm owner ;;
 system_file) cat /etc/shadow ;;
 git_hook) printf '#!/bin/sh\n' > "$git/hooks/post-checkout" && chmod +x "$git/hooks/post-checkout" ;;
 git_config) git config --file "$git/config" core.fsmonitor "$PWD/evil" ;;

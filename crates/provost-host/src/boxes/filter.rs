@@ -6,9 +6,12 @@
 //!   them, such as vsock, are not confined by a network namespace.
 //! - No new user namespace: `clone3`, whose flags a filter cannot see, is answered as unknown, so
 //!   that the C library falls back to `clone`.
+//! - No set-user-id or set-group-id bit is set: `openat2`, whose mode a filter cannot see, is unknown
+//!   too.
 //! - Calls of another architecture end the process; those of x32 are unknown.
 
 mod lone;
+mod modes;
 
 use std::collections::BTreeMap;
 
@@ -124,6 +127,7 @@ fn rules(network: &Network) -> BTreeMap<u32, Decision> {
     rules.insert(number(libc::SYS_personality), ordinary_personality());
     rules.insert(number(libc::SYS_socket), sockets(network));
     rules.insert(number(libc::SYS_socketpair), sockets(&Network::Deny));
+    modes::add(&mut rules);
     rules
 }
 
@@ -212,7 +216,7 @@ mod tests {
         for call in (0..1000).filter(|call| !conditional.contains(call)) {
             let want = if listed.contains(&call) {
                 errno(libc::EPERM)
-            } else if call == i64::from(CLONE3) {
+            } else if [i64::from(CLONE3), libc::SYS_openat2].contains(&call) {
                 errno(libc::ENOSYS)
             } else {
                 bpf::ALLOW

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use provost_host::boxes::{HOME, How, Mount, Network, toolchain_mounts};
 
-use crate::stage::{Stage, WORKSPACE, for_each_user};
+use crate::stage::{Stage, WORKSPACE, for_each_box, for_each_user};
 
 /// What a script prints in the minimal box.
 fn printed(stage: &Stage, script: &str) -> String {
@@ -299,5 +299,37 @@ fn the_toolchains_of_the_user_work_inside() {
         assert_eq!(answer.stdout, "built\n", "{answer:?}");
         let secrets = format!("ls {0}/.cargo/credentials.toml {0}/.ssh", home.display());
         assert_ne!(stage.shell(&profile, &secrets).how(), How::Exited(0));
+    });
+}
+
+#[test]
+fn nothing_that_stays_on_the_host_changes_the_user() {
+    for_each_box(|stage, profile| {
+        let script = "import os\n\
+            def refused(what, call):\n\
+            \x20   try: call()\n\
+            \x20   except PermissionError: return\n\
+            \x20   print(what)\n\
+            os.umask(0)\n\
+            made = os.open('made', os.O_CREAT | os.O_RDWR, 0o644)\n\
+            refused('chmod', lambda: os.chmod('made', 0o4755))\n\
+            refused('group', lambda: os.chmod('made', 0o2755))\n\
+            refused('fchmod', lambda: os.fchmod(made, 0o4755))\n\
+            refused('open', lambda: os.open('born', os.O_CREAT | os.O_RDWR, 0o4755))\n\
+            refused('nameless', lambda: os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755))\n\
+            refused('node', lambda: os.mknod('node', 0o104755))\n\
+            refused('directory', lambda: os.mkdir('directory', 0o2755))\n\
+            os.chmod('made', 0o1755)\n\
+            print('end')\n";
+        stage.write("modes.py", script);
+        let answer = stage.run(&profile, &["/usr/bin/python3", "modes.py"]);
+        assert_eq!(answer.stdout, "end\n", "{answer:?}");
+        for entry in fs::read_dir(stage.workspace()).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().mode();
+            assert_eq!(mode & 0o6000, 0, "{entry:?}");
+        }
+        let made = fs::metadata(stage.workspace().join("made")).unwrap();
+        assert_eq!(made.mode() & 0o7777, 0o1755);
     });
 }
