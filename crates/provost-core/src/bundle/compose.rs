@@ -3,6 +3,7 @@
 //! Everything here is computed from the ledger's state and the digests of the files, so writing a
 //! bundle twice gives the same bytes. What a run did not reach is said so, never filled in.
 
+mod commands;
 mod manifest;
 
 use std::collections::BTreeMap;
@@ -11,20 +12,19 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::report::{
-    ArtifactRef, BadShape, CommandResult, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure,
-    GateResult, Gates, GitState, Judged, NextSteps, Producer, ProducerRole, ReviewReport,
-    ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck, Sha256, TaskResult, TaskStatus, TestReport,
-    TestRunner, TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport, WorkStatus,
+    ArtifactRef, BadShape, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure, GateResult,
+    Gates, GitState, Judged, NextSteps, Producer, ProducerRole, ReviewReport, ReviewVerdict,
+    Reviewer, ReviewerRole, ScopeCheck, Sha256, TaskResult, TaskStatus, TestReport, TestRunner,
+    TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport, WorkStatus,
 };
 use super::statement::{
     Acceptance, BoxFacts, LedgerHead, RunPredicate, RunStatement, SealedVerdict,
 };
 use super::verify::presence::{EXPECTED, REQUIRED};
-use crate::contract::Contract;
 use crate::object::Oid;
 use crate::record::Head;
-use crate::run::fact::{CommandRun, Ending, ResultFile, Side, Stream, TestRun};
-use crate::run::judge::{compare, render_ending};
+use crate::run::fact::{CommandRun, Ending, ResultFile, Side};
+use crate::run::judge::compare;
 use crate::run::{Gate, State};
 use crate::verdict::Verdict;
 use crate::wording::counted;
@@ -274,7 +274,7 @@ impl<'a> Composer<'a> {
     fn test_report(&self) -> Result<TestReport, ComposeError> {
         let run = self.state.tests.get(&Side::Candidate);
         let commands = match (run, &self.state.contract) {
-            (Some(run), Ok(contract)) => commands(run, contract)?,
+            (Some(run), Ok(contract)) => commands::results(run, contract)?,
             _ => Vec::new(),
         };
         let passed = commands
@@ -283,11 +283,11 @@ impl<'a> Composer<'a> {
             .count();
         let mut facts = Map::new();
         if let Some(run) = run {
-            facts.insert("tests".into(), tallies(run));
+            facts.insert("tests".into(), commands::tallies(run));
         }
         if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
             facts.insert("compared_with_base".into(), json!(compare(base, run)));
-            facts.insert("base".into(), base_facts(base));
+            facts.insert("base".into(), commands::base(base));
         }
         let failure = match run {
             None => Some(Failure {
@@ -431,72 +431,4 @@ fn green(command: &CommandRun) -> bool {
 
 fn exited(command: &CommandRun) -> bool {
     matches!(command.ending, Ending::Exited(_))
-}
-
-/// The exit code of a report, which has no other way to say how a command ended.
-fn exit_code(ending: Ending) -> i64 {
-    match ending {
-        Ending::Exited(status) => i64::from(status),
-        Ending::Signalled(signal) => 128 + i64::from(signal),
-        Ending::TimedOut | Ending::NoProgress | Ending::Cancelled | Ending::LeaseLost => 124,
-        Ending::OutputLimit
-        | Ending::Overspent
-        | Ending::MemoryLimit
-        | Ending::ProcessLimit
-        | Ending::DiskLimit
-        | Ending::InodeLimit => 125,
-        Ending::NotStarted => 127,
-    }
-}
-
-fn stream(stream: &Stream) -> Result<ArtifactRef, BadShape> {
-    Ok(ArtifactRef {
-        name: stream
-            .file
-            .rsplit('/')
-            .next()
-            .unwrap_or(&stream.file)
-            .to_owned(),
-        path: stream.file.clone(),
-        sha256: stream.sha256.clone().try_into()?,
-        media_type: None,
-        size_bytes: Some(stream.kept),
-    })
-}
-
-fn commands(run: &TestRun, contract: &Contract) -> Result<Vec<CommandResult>, BadShape> {
-    let one = |(ran, test): (&CommandRun, &crate::contract::Test)| {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "milliseconds of a run fit a double"
-        )]
-        let seconds = |millis: u64| millis as f64 / 1000.0;
-        Ok(CommandResult {
-            name: ran.name.clone(),
-            cmd_argv: ran.argv.clone(),
-            must_pass: test.must_pass,
-            timeout_sec: contract.time_limit.as_secs_f64(),
-            exit_code: exit_code(ran.ending),
-            duration_sec: seconds(ran.wall_ms),
-            stdout: stream(&ran.stdout)?,
-            stderr: stream(&ran.stderr)?,
-            cwd: None,
-        })
-    };
-    run.commands.iter().zip(&contract.tests).map(one).collect()
-}
-
-/// How many tests each command ran; nothing for one whose output does not say.
-fn tallies(run: &TestRun) -> Value {
-    let row = |ran: &CommandRun| json!({ "name": ran.name, "tests": ran.tally });
-    run.commands.iter().map(row).collect()
-}
-
-fn base_facts(base: &TestRun) -> Value {
-    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });
-    json!({
-        "tree": base.tree,
-        "cached": base.cached,
-        "commands": base.commands.iter().map(row).collect::<Vec<_>>(),
-    })
 }

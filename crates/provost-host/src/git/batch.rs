@@ -130,7 +130,9 @@ impl Reader {
         } = self;
         let (sender, receiver) = std::sync::mpsc::sync_channel::<&Oid>(4096);
         std::thread::scope(|scope| {
-            scope.spawn(move || ask(requests, oids, &sender));
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || ask(requests, oids, &sender))
+                .map_err(system("start a thread".to_owned()))?;
             let mut result = Ok(());
             for oid in receiver {
                 result = answer(answers, oid)

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -199,15 +199,22 @@ impl Git {
         let stdin = running.child.stdin.take();
         let stdout = running.child.stdout.take();
         let stderr = running.child.stderr.take();
-        let (stdout, words) = std::thread::scope(|scope| {
-            scope.spawn(move || {
+        let (stdout, words) = std::thread::scope(|scope| -> Result<_, GitError> {
+            let write = move || {
                 // A call that reads no further says so by its status.
                 let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+            };
+            let threads = Builder::new().spawn_scoped(scope, write).and_then(|_| {
+                Builder::new().spawn_scoped(scope, move || drain(stderr, MOST_WORDS))
             });
-            let words = scope.spawn(move || drain(stderr, MOST_WORDS));
+            let words = threads.map_err(|error| {
+                // The one thread that may be there ends with git.
+                running.kill();
+                system("start a thread".to_owned())(error)
+            })?;
             let stdout = drain(stdout, MOST_OUTPUT + 1);
-            (stdout, words.join().unwrap_or_default())
-        });
+            Ok((stdout, words.join().unwrap_or_default()))
+        })?;
         let command = running.command.clone();
         let status = running.finish()?;
         if stdout.len() as u64 > MOST_OUTPUT {
@@ -315,13 +322,13 @@ pub(super) struct Running {
 
 impl Running {
     fn start(mut command: Command, name: String, limit: Duration) -> Result<Self, GitError> {
-        let child = command
+        let mut child = command
             .spawn()
             .map_err(system(format!("start `git {name}`")))?;
         let late = Arc::new(AtomicBool::new(false));
         let (calm, alarm) = mpsc::channel::<()>();
         let group = group_of(&child);
-        let watcher = std::thread::spawn({
+        let watcher = Builder::new().spawn({
             let late = Arc::clone(&late);
             move || {
                 if alarm.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -330,6 +337,12 @@ impl Running {
                 }
             }
         });
+        let watcher = watcher.map_err(|error| {
+            // Nothing runs that nobody watches.
+            kill(group);
+            let _ = child.wait();
+            system("start a thread".to_owned())(error)
+        })?;
         Ok(Self {
             child,
             command: name,

@@ -1,0 +1,78 @@
+//! The acceptance commands, as reports tell of them.
+
+use serde_json::{Value, json};
+
+use crate::bundle::report::{ArtifactRef, BadShape, CommandResult};
+use crate::contract::Contract;
+use crate::run::fact::{CommandRun, Ending, Stream, TestRun};
+use crate::run::judge::render_ending;
+
+/// The exit code of a report, which has no other way to say how a command ended.
+fn exit_code(ending: Ending) -> i64 {
+    match ending {
+        Ending::Exited(status) => i64::from(status),
+        Ending::Signalled(signal) => 128 + i64::from(signal),
+        Ending::TimedOut | Ending::NoProgress | Ending::Cancelled | Ending::LeaseLost => 124,
+        Ending::OutputLimit
+        | Ending::Overspent
+        | Ending::MemoryLimit
+        | Ending::ProcessLimit
+        | Ending::DiskLimit
+        | Ending::InodeLimit => 125,
+        Ending::NotStarted => 127,
+    }
+}
+
+fn stream(stream: &Stream) -> Result<ArtifactRef, BadShape> {
+    Ok(ArtifactRef {
+        name: stream
+            .file
+            .rsplit('/')
+            .next()
+            .unwrap_or(&stream.file)
+            .to_owned(),
+        path: stream.file.clone(),
+        sha256: stream.sha256.clone().try_into()?,
+        media_type: None,
+        size_bytes: Some(stream.kept),
+    })
+}
+
+/// What became of each command.
+pub(super) fn results(run: &TestRun, contract: &Contract) -> Result<Vec<CommandResult>, BadShape> {
+    let one = |(ran, test): (&CommandRun, &crate::contract::Test)| {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "milliseconds of a run fit a double"
+        )]
+        let seconds = |millis: u64| millis as f64 / 1000.0;
+        Ok(CommandResult {
+            name: ran.name.clone(),
+            cmd_argv: ran.argv.clone(),
+            must_pass: test.must_pass,
+            timeout_sec: contract.time_limit.as_secs_f64(),
+            exit_code: exit_code(ran.ending),
+            duration_sec: seconds(ran.wall_ms),
+            stdout: stream(&ran.stdout)?,
+            stderr: stream(&ran.stderr)?,
+            cwd: None,
+        })
+    };
+    run.commands.iter().zip(&contract.tests).map(one).collect()
+}
+
+/// How many tests each command ran; nothing for one whose output does not say.
+pub(super) fn tallies(run: &TestRun) -> Value {
+    let row = |ran: &CommandRun| json!({ "name": ran.name, "tests": ran.tally });
+    run.commands.iter().map(row).collect()
+}
+
+/// What the same commands said about the base.
+pub(super) fn base(base: &TestRun) -> Value {
+    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });
+    json!({
+        "tree": base.tree,
+        "cached": base.cached,
+        "commands": base.commands.iter().map(row).collect::<Vec<_>>(),
+    })
+}
