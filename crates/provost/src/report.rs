@@ -299,7 +299,8 @@ fn tests_of(ran: &CommandRun, before: Option<&CommandRun>) -> String {
         Some(count) if count != now.ran() => format!("; {count} on the base"),
         _ => String::new(),
     };
-    format!(" ({} tests{skipped}{before})", now.ran())
+    let tests = counted(usize::try_from(now.ran()).unwrap_or(usize::MAX), "test");
+    format!(" ({tests}{skipped}{before})")
 }
 
 /// How many changed files a person is shown at once.

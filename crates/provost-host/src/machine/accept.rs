@@ -58,7 +58,7 @@ impl Machine {
             .map_err(|error| PortError::of(error.code(), error))?;
         let memory = Memory::of(&self.places.cache, &digest, order);
         if order.side == Side::Base
-            && let Some(mut run) = memory.recall(&self.bundle)
+            && let Some(mut run) = memory.recall(&order.tests, &self.bundle)
         {
             run.layers = ready.layered;
             return Ok(run);
@@ -137,7 +137,9 @@ impl Round<'_> {
             outlet: Outlet::default(),
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
-        let tally = self.tally(&ended.stdout, &ended.stderr)?;
+        let bundle = &self.machine.bundle;
+        let tally =
+            tally_of(bundle, &ended.stdout, &ended.stderr).map_err(host("read a stream"))?;
         Ok(CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
@@ -147,20 +149,6 @@ impl Round<'_> {
             stderr: ended.stderr,
             tally,
         })
-    }
-
-    /// How many tests a command ran, if all that it printed is there to be read.
-    fn tally(&self, stdout: &Stream, stderr: &Stream) -> Result<Option<Tally>, PortError> {
-        if [stdout, stderr]
-            .iter()
-            .any(|stream| stream.kept < stream.bytes)
-        {
-            return Ok(None);
-        }
-        let read = |stream: &Stream| {
-            fs::read(self.machine.bundle.join(&stream.file)).map_err(host("read a stream"))
-        };
-        Ok(tally::count(&read(stdout)?, &read(stderr)?))
     }
 
     /// Paths of the tree that are not what they were; new files beside them are build output.
@@ -199,9 +187,13 @@ impl Memory {
     }
 
     /// The earlier answer, with its logs copied into the bundle; anything amiss is no answer.
-    fn recall(&self, bundle: &Path) -> Option<TestRun> {
+    fn recall(&self, tests: &[Test], bundle: &Path) -> Option<TestRun> {
         let bytes = fs::read(self.directory.join("run.json")).ok()?;
         let mut run: TestRun = provost_core::json::parse_as(&bytes).ok()?;
+        let asked = tests.iter().map(|test| (&test.name, &test.argv));
+        if !asked.eq(run.commands.iter().map(|ran| (&ran.name, &ran.argv))) {
+            return None;
+        }
         for stream in streams(&run) {
             let log = fs::read(self.directory.join(flat(&stream.file))).ok()?;
             if sha256(&log) != stream.sha256 {
@@ -213,6 +205,10 @@ impl Memory {
             fs::File::open(&place)
                 .and_then(|file| file.sync_all())
                 .ok()?;
+        }
+        // What is judged is counted anew, not believed.
+        for ran in &mut run.commands {
+            ran.tally = tally_of(bundle, &ran.stdout, &ran.stderr).ok()?;
         }
         run.cached = true;
         Some(run)
@@ -238,6 +234,18 @@ impl Memory {
         fs::write(&beside, serde_json::to_vec(run)?)?;
         fs::rename(&beside, self.directory.join("run.json"))
     }
+}
+
+/// How many tests a command ran, if all that it printed is there to be read.
+fn tally_of(bundle: &Path, stdout: &Stream, stderr: &Stream) -> std::io::Result<Option<Tally>> {
+    if [stdout, stderr]
+        .iter()
+        .any(|stream| stream.kept < stream.bytes)
+    {
+        return Ok(None);
+    }
+    let read = |stream: &Stream| fs::read(bundle.join(&stream.file));
+    Ok(tally::count(&read(stdout)?, &read(stderr)?))
 }
 
 fn streams(run: &TestRun) -> impl Iterator<Item = &Stream> {

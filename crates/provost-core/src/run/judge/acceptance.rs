@@ -99,8 +99,17 @@ fn judge_counts(run: &TestRun, base: Option<&TestRun>, contract: &Contract) -> V
 
 /// Which tests a command lost since `before`, in words that follow its name.
 fn loss(now: Option<&Tally>, before: Option<&Tally>) -> Option<String> {
-    let before = before.map_or(0, Tally::ran);
     let tests = |count: u64| counted(saturated(count), "test");
+    if let (Some(now), Some(before)) = (now, before)
+        && before
+            .runners
+            .iter()
+            .any(|runner| !now.runners.contains(runner))
+    {
+        let ran = tests(before.ran());
+        return Some(format!("is counted by another runner; {ran} ran before"));
+    }
+    let before = before.map_or(0, Tally::ran);
     match now.map(Tally::ran) {
         // A command that nobody ever counted is judged by its status alone.
         None if before == 0 => None,

@@ -2,13 +2,21 @@ use super::{Ending, Fact, Side, state, tests};
 use crate::code::Code;
 use crate::contract::Contract;
 use crate::run::judge::judge_tests;
-use crate::tally::Tally;
+use crate::tally::{Runner, Tally};
 
 #[test]
 fn a_command_that_lost_tests_is_refused() {
     let ran = |passed: u64| Tally {
         passed,
         ..Tally::default()
+    };
+    let other = Tally {
+        runners: vec![Runner::Pytest],
+        ..ran(9)
+    };
+    let unittest = Tally {
+        runners: vec![Runner::Unittest],
+        ..ran(2)
     };
     let cases = [
         ("nobody counts", None, None, Code::Ok),
@@ -30,6 +38,12 @@ fn a_command_that_lost_tests_is_refused() {
         ),
         ("not told any more", Some(ran(1)), None, Code::TestsFewer),
         ("not told of none", Some(ran(0)), None, Code::Ok),
+        (
+            "another runner",
+            Some(unittest),
+            Some(other),
+            Code::TestsFewer,
+        ),
     ];
     let with = |side: Side, tally: &Option<Tally>| {
         let facts = tests(
