@@ -64,6 +64,7 @@ pub use minimal::{HOME, SYSTEM_PATH};
 pub use profile::{Limits, Mount, Network, Profile};
 pub use rungs::{LAYERS, OWN_PROC, Rung, processes, rungs};
 pub use running::{Control, Ended, How, Progress, Running};
+pub use scratch::Scratch;
 pub use streams::StreamFacts;
 pub use terminal::Terminal;
 pub use toolchain::{Toolchain, toolchain_mounts};

@@ -1,7 +1,7 @@
 //! A private directory on disk that is gone with its box.
 //!
-//! Its keepers hold a lock on it, so that the next box finds out which ones were left behind by a
-//! machine that lost its power, and removes them.
+//! Whoever keeps it holds a lock on it, so that the next box finds out which ones were left behind by a
+//! keeper that was killed or a machine that lost its power, and removes them.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -20,7 +20,7 @@ const NEW: Duration = Duration::from_mins(1);
 
 /// The directory; [`Scratch::remove`] takes it away.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     root: PathBuf,
     path: PathBuf,
     /// Shared with every process that is forked from this one.
@@ -29,7 +29,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Makes a directory below `root`, and removes what others left there.
-    pub(crate) fn make(root: &Path) -> io::Result<Self> {
+    pub fn make(root: &Path) -> io::Result<Self> {
         let root = root.canonicalize()?;
         sweep(&root);
         let mut random = [0; 16];
@@ -45,6 +45,11 @@ impl Scratch {
         })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A new directory in it, which is a part of the box.
     pub(crate) fn directory(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
@@ -53,7 +58,7 @@ impl Scratch {
     }
 
     /// Takes it away. What cannot be removed stays for the next box to try.
-    pub(crate) fn remove(&self) {
+    pub fn remove(&self) {
         let _ = workspace::remove(&self.root, &self.path);
     }
 }

@@ -4,6 +4,7 @@ mod selftest;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -11,7 +12,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::tier::Tier;
 use provost_host::boxes::{
-    BoxError, Command, Control, Ended, How, Launcher, Mount, Profile, Stdin,
+    self, BoxError, Command, Control, Ended, How, Launcher, Mount, Profile, Stdin,
 };
 use provost_host::machine::user_toolchain;
 use serde_json::json;
@@ -116,12 +117,7 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     boxed.limits.hold(&mut profile.limits);
     boxed.net.open(&mut profile);
     let scratch = Scratch::make()?;
-    let command = Command {
-        argv: boxed.command,
-        stdin: Stdin::Null,
-        stdout: scratch.0.join("stdout"),
-        stderr: scratch.0.join("stderr"),
-    };
+    let command = scratch.command(boxed.command, Stdin::Null);
     let running = Launcher::own()
         .start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))
         .map_err(failed)?;
@@ -258,22 +254,51 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// A directory for the streams, gone when the command is.
-pub(super) struct Scratch(pub(super) PathBuf);
+/// A private directory for the streams, gone when the command is.
+pub(super) struct Scratch(boxes::Scratch);
 
 impl Scratch {
     pub(super) fn make() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("provost-box-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
-            Failure::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
-        })?;
-        Ok(Self(path))
+        let place = std::env::temp_dir();
+        let made = || -> io::Result<Self> {
+            let scratch = Self(boxes::Scratch::make(&place)?);
+            for path in [scratch.stdout(), scratch.stderr()] {
+                let mut options = fs::OpenOptions::new();
+                options
+                    .write(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(path)?;
+            }
+            Ok(scratch)
+        };
+        made().map_err(|error| {
+            Failure::new(Code::HostFailed, format!("`{}`: {error}", place.display()))
+        })
+    }
+
+    /// `argv` with its streams in here.
+    pub(super) fn command(&self, argv: Vec<String>, stdin: Stdin) -> Command {
+        Command {
+            argv,
+            stdin,
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+        }
+    }
+
+    fn stdout(&self) -> PathBuf {
+        self.0.path().join("stdout")
+    }
+
+    fn stderr(&self) -> PathBuf {
+        self.0.path().join("stderr")
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.remove();
     }
 }
 

@@ -79,21 +79,12 @@ fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
         ));
         return at_terminal(visit, &scratch);
     }
-    let command = command(shell.command.clone(), Stdin::Null, &scratch);
+    let command = scratch.command(shell.command.clone(), Stdin::Null);
     let mut shown = Shown::default();
     let mut follow = || shown.copy(&command);
     let ended = follow_box(visit, &command, &mut follow);
     shown.copy(&command);
     boxed::outcome("provost shell", ended)
-}
-
-fn command(argv: Vec<String>, stdin: Stdin, scratch: &Scratch) -> Command {
-    Command {
-        argv,
-        stdin,
-        stdout: scratch.0.join("stdout"),
-        stderr: scratch.0.join("stderr"),
-    }
 }
 
 fn follow_box(
@@ -118,7 +109,7 @@ fn at_terminal(visit: &Visit, scratch: &Scratch) -> Outcome {
     let shells = ["/bin/bash", "/bin/sh"];
     let found = shells.into_iter().find(|shell| Path::new(shell).exists());
     let argv = vec![found.unwrap_or("/bin/sh").to_owned(), "-i".to_owned()];
-    let command = command(argv, Stdin::Terminal(terminal.far().to_owned()), scratch);
+    let command = scratch.command(argv, Stdin::Terminal(terminal.far().to_owned()));
     let near = terminal.near();
     let copy = |file: &File| file.try_clone().map_err(failed);
     let (typed, shown) = (copy(near)?, copy(near)?);

@@ -1,7 +1,8 @@
 //! Wrong command lines, and commands that stand in for others.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use crate::desk::Desk;
@@ -87,6 +88,47 @@ fn a_link_does_not_open_what_nobody_named() {
         let said = desk.provost(&["box", "--allow", path, "--", "true"]);
         assert_eq!(said.exit, 0, "{path}: {said:?}");
     }
+}
+
+#[test]
+fn streams_are_private_and_swept_away_if_their_box_was_killed() {
+    let Some(desk) = Desk::with_a_box() else {
+        return;
+    };
+    let place = desk.at("temporary");
+    fs::create_dir(&place).unwrap();
+    let boxed = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_provost"));
+        command.args(["box", "--"]).args(words);
+        command.env("TMPDIR", &place).env("HOME", desk.at("home"));
+        command
+    };
+    let mut killed = boxed(&["sleep", "60"]).spawn().unwrap();
+    let began = std::time::Instant::now();
+    let directory = loop {
+        let found = fs::read_dir(&place).unwrap().next();
+        if let Some(path) = found.map(|entry| entry.unwrap().path())
+            && path.join("stderr").exists()
+        {
+            break path;
+        }
+        assert!(began.elapsed().as_secs() < 60, "nothing in {place:?}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&directory), 0o700);
+    for name in ["stdout", "stderr"] {
+        assert_eq!(mode(&directory.join(name)), 0o600, "{name}");
+    }
+    let hour = std::time::Duration::from_hours(1);
+    let long_ago = std::time::SystemTime::now() - hour;
+    let opened = fs::File::open(&directory).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    drop(opened);
+    assert!(boxed(&["true"]).status().unwrap().success());
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
 }
 
 #[test]
