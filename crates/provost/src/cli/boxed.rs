@@ -1,19 +1,18 @@
 //! `provost box -- CMD`: any command behind the same walls as an agent.
 
+mod grants;
 mod selftest;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::tier::Tier;
-use provost_host::boxes::{
-    self, BoxError, Command, Control, Ended, How, Launcher, Mount, Profile, Stdin,
-};
+use provost_host::boxes::{self, BoxError, Command, Control, Ended, How, Launcher, Profile, Stdin};
 use provost_host::machine::user_toolchain;
 use serde_json::json;
 use signal_hook::consts::SIGINT;
@@ -40,7 +39,10 @@ long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the 
 itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
 for a machine that lacks something.
 
-A path must not lead through a symbolic link: what is written has to be what was named.
+A path must not lead through a symbolic link: what is written has to be what was named. Of paths
+inside each other the deeper one decides. A `.git` or `.provost` in a directory that --allow names
+can be read and not written, unless --allow names it too; tier landlock cannot hold that, and says
+so.
 
 Examples:
   provost box selftest
@@ -96,22 +98,14 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     };
     let mut profile = Profile::of_tier(boxed.tier);
     user_toolchain().add_to(&mut profile);
-    for path in &boxed.read {
-        let source = place(path)?;
-        profile.add(Mount::ReadOnly {
-            target: source.clone(),
-            source,
-        });
+    let read = places(&boxed.read, grants::readable)?;
+    let allow = places(&boxed.allow, grants::writable)?;
+    if let Some(directory) = allow.iter().rfind(|path| path.is_dir()) {
+        profile.workdir.clone_from(directory);
     }
-    for path in &boxed.allow {
-        let source = place(path)?;
-        if source.is_dir() {
-            profile.workdir.clone_from(&source);
-        }
-        profile.add(Mount::Writable {
-            target: source.clone(),
-            source,
-        });
+    let grants = grants::grants(&allow, &read, profile.tier)?;
+    for mount in grants.mounts {
+        profile.add(mount);
     }
     profile.limits.wall_seconds = boxed.timeout;
     boxed.limits.hold(&mut profile.limits);
@@ -128,6 +122,12 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
             hole.words
         ));
     }
+    for path in grants.open {
+        let (tier, path) = (profile.tier, path.display());
+        tell(&format!(
+            "provost box: tier {tier} does not stop this: `{path}` can be written"
+        ));
+    }
     let mut shown = Shown::default();
     let mut follow = |_| {
         shown.copy(&command);
@@ -139,6 +139,13 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     answer.json["tier"] = json!(profile.tier);
     answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
     Ok(answer)
+}
+
+fn places(
+    paths: &[PathBuf],
+    place: fn(&Path) -> Result<PathBuf, Failure>,
+) -> Result<Vec<PathBuf>, Failure> {
+    paths.iter().map(|path| place(path)).collect()
 }
 
 /// What became of a command that `who` ran in a box.
@@ -216,42 +223,6 @@ fn not_started(who: &str, error: &BoxError) -> Answer {
         json: json!({ "how": "not_started", "status": status, "reason": reason }),
         text: String::new(),
     }
-}
-
-/// The place that `path` names, which has no symbolic link on the way: a link may have been put
-/// there by whoever could write beside it, and would open what nobody named.
-fn place(path: &Path) -> Result<PathBuf, Failure> {
-    let unreadable = |error: io::Error| {
-        let reason = format!("`{}`: {error}", path.display());
-        Failure::new(Code::InputUnreadable, reason)
-    };
-    let found = path.canonicalize().map_err(unreadable)?;
-    let named = without_dots(&std::path::absolute(path).map_err(unreadable)?);
-    if found != named {
-        let (named, real) = (path.display(), found.display());
-        let reason = format!("`{named}` leads through a symbolic link, to `{real}`");
-        return Err(Failure::new(Code::UsageError, reason).hint("name that place itself"));
-    }
-    if found.starts_with("/proc") {
-        let reason = format!("`{}`: a box has a `/proc` of its own", path.display());
-        return Err(Failure::new(Code::UsageError, reason));
-    }
-    Ok(found)
-}
-
-/// An absolute path without `.` and `..`, by its text alone.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 /// A private directory for the streams, gone when the command is.

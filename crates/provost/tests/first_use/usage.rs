@@ -132,6 +132,96 @@ fn streams_are_private_and_swept_away_if_their_box_was_killed() {
 }
 
 #[test]
+fn a_box_opens_no_machine() {
+    let desk = Desk::new();
+    let cases = [
+        ("--allow", "/"),
+        ("--read", "/"),
+        ("--allow", "/proc"),
+        ("--read", "/proc"),
+        ("--allow", "/sys"),
+        ("--allow", "/dev"),
+        ("--allow", "/dev/null"),
+    ];
+    for (flag, path) in cases {
+        for tier in ["namespaces", "landlock"] {
+            let said = desk.provost(&["box", "--tier", tier, flag, path, "--", "true"]);
+            assert_eq!(said.exit, 2, "{flag} {path}: {said:?}");
+            assert!(said.err.contains("USAGE_ERROR"), "{flag} {path}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn the_deeper_path_decides_whatever_the_order() {
+    let Some(desk) = Desk::with_a_box() else {
+        return;
+    };
+    let script = "echo x > new; echo x > src/new; true";
+    let cases = [
+        (["--allow", ".", "--read", "src"], [true, false]),
+        (["--read", "src", "--allow", "."], [true, false]),
+        (["--read", ".", "--allow", "src"], [false, true]),
+        (["--allow", "src", "--read", "."], [false, true]),
+    ];
+    for (flags, written) in cases {
+        let mut words = vec!["box"];
+        words.extend(flags);
+        // The directory of the command is the last one that can be written.
+        let script = format!("cd {} && {{ {script}; }}", desk.at("repository").display());
+        words.extend(["--", "sh", "-c", &script]);
+        let said = desk.provost(&words);
+        assert_eq!(said.exit, 0, "{flags:?}: {said:?}");
+        let new = ["repository/new", "repository/src/new"].map(|name| desk.at(name));
+        let found = new.each_ref().map(|path| path.exists());
+        assert_eq!(found, written, "{flags:?}: {said:?}");
+        for path in new {
+            let _ = fs::remove_file(path);
+        }
+    }
+    for flags in [
+        ["--tier", "landlock", "--allow", ".", "--read", "src"],
+        ["--tier", "namespaces", "--allow", ".", "--read", "."],
+    ] {
+        let mut words = vec!["box"];
+        words.extend(flags);
+        words.extend(["--", "true"]);
+        let said = desk.provost(&words);
+        assert_eq!(said.exit, 2, "{flags:?}: {said:?}");
+        assert!(said.err.contains("USAGE_ERROR"), "{flags:?}: {said:?}");
+    }
+}
+
+#[test]
+fn what_steers_git_stays_unless_it_is_named() {
+    let Some(desk) = Desk::with_a_box() else {
+        return;
+    };
+    let hook = desk.at("repository/.git/hooks/post-checkout");
+    fs::create_dir_all(desk.at("repository/.git/hooks")).unwrap();
+    fs::create_dir_all(desk.at("repository/.provost")).unwrap();
+    let script = format!(
+        "cd {}; git log -1 --format=%s; touch beside .provost/x; echo x > {}; true",
+        desk.at("repository").display(),
+        hook.display()
+    );
+    let command = ["--", "sh", "-c", &script];
+    let said = desk.provost(&[&["box", "--allow", "."], &command[..]].concat());
+    assert_eq!(said.exit, 0, "{said:?}");
+    assert!(desk.at("repository/beside").exists(), "{said:?}");
+    assert!(!hook.exists(), "{said:?}");
+    assert!(!desk.at("repository/.provost/x").exists(), "{said:?}");
+
+    let said = desk.provost(&[&["box", "--allow", ".git", "--allow", "."], &command[..]].concat());
+    assert!(hook.exists(), "{said:?}");
+    assert!(!desk.at("repository/.provost/x").exists(), "{said:?}");
+
+    let words = ["box", "--tier", "landlock", "--allow", ".", "--", "true"];
+    let said = desk.provost(&words);
+    assert!(said.err.contains(".git` can be written"), "{said:?}");
+}
+
+#[test]
 fn nothing_waits_for_a_fifo_in_the_git_directory() {
     for name in ["HEAD", "config", "packed-refs", "commondir"] {
         let desk = Desk::new();
