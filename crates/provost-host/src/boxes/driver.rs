@@ -11,12 +11,11 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
-use rustix::process::Pid;
 
 use super::birth::Birth;
 use super::error::BoxError;
 use super::guard::Guard;
-use super::launcher::LAUNCHER;
+use super::nursery;
 use super::outlet;
 use super::profile::{Network, Profile};
 use super::running::{PATIENCE, Running};
@@ -49,7 +48,7 @@ pub enum Stdin {
     Terminal(PathBuf),
 }
 
-/// The program that becomes the launcher; its `main` calls [`super::main_if_launcher`].
+/// The program that bears the launcher of a box; its `main` calls [`super::main_if_launcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
     /// Where it is.
@@ -142,23 +141,15 @@ impl Launcher {
         };
         let (control, control_of_launcher) = sockets()?;
         let (go_of_init, go) = sockets()?;
-        let passed = [spec.as_fd(), stdin.as_fd(), go_of_init.as_fd()];
-        wire::send(&control, b"spec", &passed).map_err(BoxError::machine("a socket"))?;
-        // Its descriptors are placed by the standard library, so none leaks into a process that
-        // another thread starts meanwhile; its environment is empty, so no secret gets near the box.
-        let child = std::process::Command::new(&self.exe)
-            .arg(LAUNCHER)
-            .env_clear()
-            .stdin(control_of_launcher)
-            .stdout(stdout_of_box)
-            .stderr(stderr_of_box)
-            .spawn()
-            .map_err(|source| BoxError::Launcher {
-                exe: self.exe.clone(),
-                source,
-            })?;
-        let launcher = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let launcher = launcher.ok_or(BoxError::LauncherLost)?;
+        let passed = [
+            spec.as_fd(),
+            stdin.as_fd(),
+            stdout_of_box.as_fd(),
+            stderr_of_box.as_fd(),
+            go_of_init.as_fd(),
+            control_of_launcher.as_fd(),
+        ];
+        let launcher = nursery::bear(&self.exe, &passed)?;
         Ok(Running {
             launcher,
             control,
@@ -219,7 +210,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), BoxError> {
 }
 
 /// Two ends that carry packets; writing to a closed one raises no signal.
-fn sockets() -> Result<(OwnedFd, OwnedFd), BoxError> {
+pub(crate) fn sockets() -> Result<(OwnedFd, OwnedFd), BoxError> {
     rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,

@@ -1,7 +1,6 @@
 //! The process between driver and box: makes the namespaces and buries their init.
 //!
-//! It is a re-exec of the program itself, so that the fork happens in a process with one thread and
-//! an empty environment. It lives as long as the box.
+//! It is forked by a nursery, has one thread and an empty environment, and lives as long as the box.
 //!
 //! # Invariants
 //!
@@ -22,12 +21,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use super::error::Failure;
 use super::init::{self, Inheritance};
 use super::keeper;
+use super::nursery;
 use super::probe;
 use super::profile::{Profile, lacks};
 use super::sys::{self, Fork};
-use super::wire::{self, Message, Spec};
+use super::wire::{self, Message, PASSED, Spec};
 
-/// The first argument of a launcher.
+/// The first argument of a nursery of launchers.
 pub(crate) const LAUNCHER: &str = "__box";
 /// The first argument of a self-test probe.
 pub(crate) const PROBE: &str = "__probe";
@@ -39,9 +39,9 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS;
 
-/// Becomes the launcher or the probe if the arguments say so, and then never returns.
+/// Becomes the nursery of launchers or the probe if the arguments say so, and then never returns.
 ///
-/// To be called before anything else in `main`: the launcher must have one thread.
+/// To be called before anything else in `main`: a nursery must have one thread.
 pub fn main_if_launcher() {
     let Some(first) = std::env::args_os().nth(1) else {
         return;
@@ -55,24 +55,20 @@ pub fn main_if_launcher() {
     }
 }
 
-/// Is the launcher until its box is dead. Uses nothing that `main` would have to set up.
+/// Is the nursery, and in its children the launcher until its box is dead. Uses nothing that `main`
+/// would have to set up.
 pub(crate) fn become_launcher() -> ! {
-    let code = i32::from(run().is_err());
+    let code = i32::from(nursery::serve().and_then(run).is_err());
     sys::leave(code)
 }
 
-fn run() -> Result<(), Errno> {
+fn run([spec, stdin, stdout, stderr, go, control]: [OwnedFd; PASSED]) -> Result<(), Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The driver's parents may have left some open, and a box holds nothing of the host.
-    sys::close_inherited()?;
-    // The keyboard's signals are for the driver, who decides.
-    let _ = rustix::process::setsid();
-
-    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let (_, descriptors) = wire::receive(&control)?;
-    let [spec, stdin, go] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::BADMSG)?;
-    sys::place(&stdin, 0)?;
-    drop(stdin);
+    // What one box does with its session is nothing to another.
+    rustix::process::setsid()?;
+    for (stream, number) in [stdin, stdout, stderr].into_iter().zip(0..) {
+        sys::place(stream, number)?;
+    }
 
     let refusal = match read_spec(spec) {
         Ok(spec) if is_child_of(spec.driver) => {

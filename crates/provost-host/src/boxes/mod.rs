@@ -1,6 +1,6 @@
 //! Boxes: programs run behind walls of the kernel, and nothing of them outlives their end.
 //!
-//! A driver [`Launcher::start`]s a box: a re-exec of the program becomes the launcher, which makes
+//! A driver [`Launcher::start`]s a box: a re-exec of the program bears the launcher, which makes
 //! the namespaces and their init; init builds the root and starts the payload. One box is one
 //! payload with everything it starts.
 //!
@@ -31,6 +31,7 @@ mod limits;
 mod memory;
 mod minimal;
 mod network;
+mod nursery;
 mod outlet;
 mod overlay;
 mod paths;

@@ -301,7 +301,7 @@ impl Drop for Running {
 /// Buries `launcher`, which has said its last word or is killed, as soon as it has left.
 ///
 /// That is now, or when a later box ends: the kernel takes a while to clear away after it.
-fn reap(launcher: Pid) {
+pub(crate) fn reap(launcher: Pid) {
     static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
     let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
     leaving.push(launcher);

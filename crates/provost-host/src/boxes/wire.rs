@@ -1,8 +1,9 @@
 //! The words between driver, launcher and init.
 //!
-//! Driver and launcher share a socket of packets: in goes one with the descriptors of the spec, the
-//! payload's input and the go socket, out come [`Message`]s. When the driver's end closes, whatever
-//! lives is killed. The go socket leads from the driver straight to init.
+//! The nursery gets one packet a box, with descriptors: the spec, the payload's three streams, the go
+//! socket and the launcher's control socket; it answers with the launcher's number. Out of the control
+//! socket come [`Message`]s. When the driver's end closes, whatever lives is killed. The go socket
+//! leads from the driver straight to init.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,6 +23,8 @@ use super::profile::Profile;
 
 /// The driver's word that the payload may start.
 pub(crate) const GO: &[u8] = b"go";
+/// How many descriptors a launcher gets.
+pub(crate) const PASSED: usize = 6;
 /// Longer than any message.
 const LONGEST: usize = 16 << 10;
 
@@ -92,7 +95,7 @@ pub(crate) fn send(
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::NOBUFS);
@@ -105,7 +108,7 @@ pub(crate) fn send(
 /// Receives one packet with its descriptors; an empty one is the end.
 pub(crate) fn receive(socket: impl AsFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
     let mut bytes = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let got = rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;

@@ -20,7 +20,7 @@ fn beats(stage: &Stage) -> u64 {
     fs::metadata(stage.workspace().join("beat")).map_or(0, |found| found.len())
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < Duration::from_secs(15), "{what}");

@@ -11,6 +11,8 @@ mod limits;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod nursery;
+#[cfg(test)]
 mod selftest;
 #[cfg(test)]
 mod stage;
