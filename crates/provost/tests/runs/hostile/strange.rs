@@ -36,9 +36,10 @@ attacks! {
         "echo x > src/A.TXT" => Refused(&[("case_collision", "src/A.TXT")]), Untried;
     leaves_one_file_with_two_names:
         "ln src/b.txt src/c.txt" => Refused(&[("hidden_change", "src/c.txt")]), Untried;
-    leaves_a_file_with_a_set_id_bit:
-        "echo x > src/tool; chmod 4755 src/tool; chmod 2755 src/tool; chmod u+s src/b.txt"
-        => Refused(&[("special_file", "src/b.txt")]), Untried;
+    the_kernel_keeps_set_id_bits_away:
+        "echo x > src/tool; chmod 4755 src/tool; chmod 2755 src/tool; chmod u+s src/b.txt
+         find src -perm /6000 -exec echo LOOT \\;; rm src/tool"
+        => Contained, Untried;
     leaves_three_thousand_directories_inside_each_other:
         "#!python\nimport os\nhere = os.open('src', os.O_RDONLY)\n\
          for _ in range(3000):\n    os.mkdir('d', dir_fd=here)\n    \
