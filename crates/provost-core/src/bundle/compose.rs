@@ -155,10 +155,10 @@ impl<'a> Composer<'a> {
         } else {
             TaskStatus::Failed
         };
-        let suggested = if self.verdict.allow {
-            "land"
+        let (suggested, about) = if self.verdict.allow {
+            ("land", self.state.names.run_id.clone())
         } else {
-            "explain"
+            ("explain", self.verdict.code.to_string())
         };
         Ok(TaskResult {
             run_id: self.state.names.run_id.clone(),
@@ -190,7 +190,7 @@ impl<'a> Composer<'a> {
             },
             next_steps: NextSteps {
                 suggested_action: suggested.into(),
-                notes: format!("provost {suggested} {}", self.state.names.run_id),
+                notes: format!("provost {suggested} {about}"),
             },
             attempt: Some(self.state.attempt),
             failure: self.failure(),

@@ -373,7 +373,13 @@ fn exactly_the_commands_of_the_contract_decide() {
         ),
     ];
     for (name, endings, want) in cases {
-        let state = state(&tests("tree", endings, &[]));
+        let mut state = state(&tests("tree", endings, &[]));
+        if want == Code::Ok {
+            let alone = state.judge(Gate::Acceptance).code;
+            assert_eq!(alone, Code::AcceptanceFailed, "{name}: not compared");
+        }
+        let base = state.tests[&Side::Candidate].clone();
+        state.tests.insert(Side::Base, base);
         assert_eq!(state.judge(Gate::Acceptance).code, want, "{name}");
     }
 }

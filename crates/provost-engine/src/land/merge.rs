@@ -9,7 +9,7 @@ use provost_core::contract::Contract;
 use provost_core::object::Oid;
 use provost_core::run::Gate;
 use provost_core::run::effect::NoEffect;
-use provost_core::run::fact::{Ending, TestRun};
+use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
 use super::MergeOutcome;
@@ -40,10 +40,15 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
         .judge_changes(&contract, &changed.changes, &changed.findings);
     chapter.settle(Gate::Diff, verdict)?;
     let run = test(chapter, &candidate.tree)?;
-    let mut verdict = judge_tests(Some(&run), None, &contract);
-    if let (false, Some(last)) = (verdict.allow, run.commands.last()) {
-        let (reason, log) = (&verdict.reason, &last.stderr.file);
-        verdict.reason = format!("on the merge with the target that moved, {reason} ({log})");
+    // What lands must not run fewer tests than what was accepted.
+    let accepted = chapter.state.tests.get(&Side::Candidate);
+    let mut verdict = judge_tests(Some(&run), accepted, &contract);
+    if !verdict.allow {
+        let mut ran = run.commands.iter();
+        let failed = ran.find(|command| command.ending != Ending::Exited(0));
+        let log = failed.map(|command| format!(" ({})", command.stderr.file));
+        let (reason, log) = (&verdict.reason, log.unwrap_or_default());
+        verdict.reason = format!("on the merge with the target that moved, {reason}{log}");
     }
     chapter.settle(Gate::Acceptance, verdict)?;
     chapter.settle(Gate::Tree, judge_unaltered(&run))?;

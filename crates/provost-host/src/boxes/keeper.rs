@@ -10,7 +10,6 @@
 //! - The scratch directory is gone before the end is reported.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -93,30 +92,12 @@ fn begin(
 /// Waits until init is dead; when the driver is gone or closes its end, init is told to end all.
 fn follow(init: &OwnedFd, control: &OwnedFd, status: File) -> Result<Message, Errno> {
     let mut status = Some(status);
-    loop {
-        let mut polled = vec![PollFd::new(init, PollFlags::IN)];
-        if status.is_some() {
-            polled.push(PollFd::new(control, PollFlags::IN));
-        }
-        match rustix::event::poll(&mut polled, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno),
-        }
-        let ready = |at: usize| polled.get(at).is_some_and(|one| !one.revents().is_empty());
-        if ready(0) {
-            break;
-        }
-        if ready(1) {
-            status = None;
-        }
-    }
-    let mut words = Vec::new();
-    if let Some(mut status) = status {
-        status.read_to_end(&mut words).map_err(|_| Errno::IO)?;
-    }
-    let first = words.split(|byte| *byte == b'\n').next();
-    Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
+    launcher::follow(init, control, || {
+        // Nobody reads what init says any more, which is its word to end all.
+        status = None;
+        Ok(())
+    })?;
+    status.map_or(Ok(Message::Killed), |status| launcher::last_word(&status))
 }
 
 /// Is the inner keeper until everything the payload started is dead.

@@ -151,7 +151,7 @@ pub(crate) fn inherited(profile: &Profile, status: OwnedFd, go: OwnedFd) -> Inhe
 }
 
 /// Follows the box to its end, and passes on its last word once all of it is dead.
-fn accompany(pid: i32, control: &OwnedFd, mut status: &File) -> Result<(), Errno> {
+fn accompany(pid: i32, control: &OwnedFd, status: &File) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
     // Held until after the last word, so that init need not take them down before it is dead.
@@ -159,14 +159,21 @@ fn accompany(pid: i32, control: &OwnedFd, mut status: &File) -> Result<(), Errno
     let born = Message::Born(pid.as_raw_nonzero().into());
     wire::send(control, &born.render(), &[])?;
     release_streams()?;
-    follow(&init, control)?;
+    follow(&init, control, || {
+        rustix::process::pidfd_send_signal(&init, Signal::KILL)
+    })?;
     // An init that is dead has no living process in its namespace.
+    let last = last_word(status)?;
+    wire::send(control, &last.render(), &[])?;
+    rustix::process::waitpid(Some(pid), WaitOptions::empty()).map(drop)
+}
+
+/// What a dead init said first; if nothing, it was killed.
+pub(crate) fn last_word(mut status: &File) -> Result<Message, Errno> {
     let mut words = Vec::new();
     status.read_to_end(&mut words).map_err(|_| Errno::IO)?;
     let first = words.split(|byte| *byte == b'\n').next();
-    let last = first.and_then(Message::parse).unwrap_or(Message::Killed);
-    wire::send(control, &last.render(), &[])?;
-    rustix::process::waitpid(Some(pid), WaitOptions::empty()).map(drop)
+    Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
 }
 
 /// Lets go of the payload's streams, so that their end is the box's end.
@@ -182,8 +189,12 @@ pub(crate) fn release_streams() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Waits until init is dead, and sees to it when the driver is gone or closes its end.
-fn follow(init: &OwnedFd, control: &OwnedFd) -> Result<(), Errno> {
+/// Waits until init is dead; calls `end` once if the driver is gone or closes its end before.
+pub(crate) fn follow(
+    init: &OwnedFd,
+    control: &OwnedFd,
+    mut end: impl FnMut() -> Result<(), Errno>,
+) -> Result<(), Errno> {
     let mut driver_there = true;
     loop {
         let mut polled = vec![PollFd::new(init, PollFlags::IN)];
@@ -201,7 +212,7 @@ fn follow(init: &OwnedFd, control: &OwnedFd) -> Result<(), Errno> {
         }
         if ready(1) {
             driver_there = false;
-            rustix::process::pidfd_send_signal(init, Signal::KILL)?;
+            end()?;
         }
     }
 }

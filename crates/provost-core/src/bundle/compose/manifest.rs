@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 
 use super::{ComposeError, Composer, render, time};
+use crate::agent::Adapter;
 use crate::bundle::report::{
     BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
     TaskState, Trace, Versions,
@@ -19,6 +20,8 @@ impl Composer<'_> {
         } else {
             RunStatus::Failure
         };
+        let known = state.opened.adapted.as_ref();
+        let adapter = known.map_or(Adapter::Exec, |known| known.adapter);
         Ok(render(&RunManifest {
             run_id: state.names.run_id.clone(),
             created_at: time(&state.began)?,
@@ -31,7 +34,7 @@ impl Composer<'_> {
             trace_id: state.names.trace_id.clone(),
             diagnostic: None,
             runner: Some(Runner {
-                name: Some("exec".into()),
+                name: Some(adapter.name().to_owned()),
                 mcp_only: None,
                 profile: None,
             }),

@@ -12,8 +12,12 @@ use crate::verdict::Verdict;
 use crate::wording::counted;
 
 /// Whether exactly the contract's commands ran, those that must pass did, and no test got lost since
-/// the base.
-pub fn judge_tests(run: Option<&TestRun>, base: Option<&TestRun>, contract: &Contract) -> Verdict {
+/// they ran `before`.
+pub fn judge_tests(
+    run: Option<&TestRun>,
+    before: Option<&TestRun>,
+    contract: &Contract,
+) -> Verdict {
     let Some(run) = run else {
         return missing(
             Code::AcceptanceFailed,
@@ -48,7 +52,11 @@ pub fn judge_tests(run: Option<&TestRun>, base: Option<&TestRun>, contract: &Con
         .map(|(_, command)| command)
         .collect();
     let Some(first) = failed.first() else {
-        return judge_counts(run, base, contract);
+        let Some(before) = before else {
+            let reason = "nothing says how many tests ran before";
+            return missing(Code::AcceptanceFailed, reason);
+        };
+        return judge_counts(run, before, contract);
     };
     let code = match first.ending {
         Ending::TimedOut => Code::AcceptanceTimeout,
@@ -68,10 +76,10 @@ pub fn judge_tests(run: Option<&TestRun>, base: Option<&TestRun>, contract: &Con
 }
 
 /// Whether the commands that passed still ran the tests that they ran before.
-fn judge_counts(run: &TestRun, base: Option<&TestRun>, contract: &Contract) -> Verdict {
+fn judge_counts(run: &TestRun, before: &TestRun, contract: &Contract) -> Verdict {
     let mut lost = Vec::new();
     for (at, (test, command)) in contract.tests.iter().zip(&run.commands).enumerate() {
-        let before = base.and_then(|base| base.commands.get(at));
+        let before = before.commands.get(at);
         let before = before.and_then(|command| command.tally.as_ref());
         if let Some(problem) = loss(command.tally.as_ref(), before).filter(|_| test.must_pass) {
             lost.push((command, problem));
