@@ -38,6 +38,7 @@ pub mod schema;
 pub mod scope;
 pub mod secret;
 pub mod size;
+pub mod structure;
 pub mod tally;
 pub mod tier;
 pub mod time;

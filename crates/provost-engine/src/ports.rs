@@ -3,6 +3,7 @@
 //! A port is named for its role, an implementation for its technology.
 
 use std::fmt;
+use std::path::Path;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify::Pins;
@@ -14,6 +15,7 @@ use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
+use provost_core::structure::{Report, Settings};
 use provost_core::verdict::Verdict;
 
 /// Why a port could not do what it was asked.
@@ -214,6 +216,15 @@ pub trait Signer {
 
     /// The keys whose statements count here: our own, and those that the user trusts.
     fn trusted(&self) -> &[PublicKey];
+}
+
+/// Sees the structure of source code.
+///
+/// Reads what git tracks below `root`, and new files that it does not ignore, from disk. Equal
+/// trees and settings give equal reports.
+pub trait Lens {
+    /// Analyses the tree at `root`.
+    fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError>;
 }
 
 /// Tells the time.

@@ -1,0 +1,181 @@
+//! Follows imports: circles, and how deep a file stands on others.
+
+use std::collections::BTreeMap;
+
+use super::Import;
+use crate::path::RepoPath;
+
+/// The import graph, with files as numbers.
+#[derive(Debug, Default)]
+pub struct Graph<'a> {
+    names: Vec<&'a RepoPath>,
+    edges: Vec<Vec<usize>>,
+}
+
+impl<'a> Graph<'a> {
+    /// The graph of those `imports` that happen at once.
+    pub fn of(imports: &'a [Import]) -> Self {
+        let imports = || imports.iter().filter(|import| !import.deferred);
+        let mut numbers: BTreeMap<&RepoPath, usize> = BTreeMap::new();
+        for import in imports() {
+            numbers.insert(&import.from, 0);
+            numbers.insert(&import.to, 0);
+        }
+        let names: Vec<&RepoPath> = numbers.keys().copied().collect();
+        for (number, place) in numbers.values_mut().enumerate() {
+            *place = number;
+        }
+        let mut edges = vec![Vec::new(); names.len()];
+        for import in imports() {
+            edges[numbers[&import.from]].push(numbers[&import.to]);
+        }
+        Self { names, edges }
+    }
+
+    /// The circles: files that can reach each other, two or more together, sorted.
+    pub fn cycles(&self) -> Vec<Vec<&'a RepoPath>> {
+        let mut cycles: Vec<Vec<&RepoPath>> = self
+            .components()
+            .into_iter()
+            .filter(|members| members.len() > 1)
+            .map(|members| {
+                let mut paths: Vec<&RepoPath> = members.iter().map(|at| self.names[*at]).collect();
+                paths.sort_unstable();
+                paths
+            })
+            .collect();
+        cycles.sort_unstable();
+        cycles
+    }
+
+    /// How many imports deep each file stands on others; a circle is as deep as what it stands on.
+    pub fn depths(&self) -> BTreeMap<&'a RepoPath, u32> {
+        let components = self.components();
+        let mut home = vec![0; self.names.len()];
+        for (number, members) in components.iter().enumerate() {
+            for at in members {
+                home[*at] = number;
+            }
+        }
+        // What a component imports has been completed before it.
+        let mut depth = vec![0_u32; components.len()];
+        for (number, members) in components.iter().enumerate() {
+            let below = members
+                .iter()
+                .flat_map(|at| &self.edges[*at])
+                .map(|to| home[*to])
+                .filter(|other| *other != number)
+                .map(|other| depth[other] + 1)
+                .max();
+            depth[number] = below.unwrap_or(0);
+        }
+        let deep = |(at, name): (usize, &&'a RepoPath)| (*name, depth[home[at]]);
+        self.names.iter().enumerate().map(deep).collect()
+    }
+
+    /// Strongly connected components by Tarjan's way, those that are imported first. It keeps its
+    /// own stack, because a chain of imports can be longer than that of the machine.
+    fn components(&self) -> Vec<Vec<usize>> {
+        const UNSEEN: usize = usize::MAX;
+        let count = self.names.len();
+        let (mut index, mut low) = (vec![UNSEEN; count], vec![0; count]);
+        let mut on_stack = vec![false; count];
+        let (mut stack, mut work, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = 0;
+        for root in 0..count {
+            if index[root] != UNSEEN {
+                continue;
+            }
+            work.push((root, 0));
+            while let Some((at, edge)) = work.pop() {
+                if edge == 0 {
+                    index[at] = next;
+                    low[at] = next;
+                    next += 1;
+                    stack.push(at);
+                    on_stack[at] = true;
+                }
+                if let Some(to) = self.edges[at].get(edge) {
+                    work.push((at, edge + 1));
+                    if index[*to] == UNSEEN {
+                        work.push((*to, 0));
+                    } else if on_stack[*to] {
+                        low[at] = low[at].min(index[*to]);
+                    }
+                    continue;
+                }
+                if low[at] == index[at] {
+                    let from = stack.iter().rposition(|member| *member == at).unwrap_or(0);
+                    let members = stack.split_off(from);
+                    for member in &members {
+                        on_stack[*member] = false;
+                    }
+                    found.push(members);
+                }
+                if let Some((parent, _)) = work.last() {
+                    low[*parent] = low[*parent].min(low[at]);
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imports(edges: &[(&str, &str)]) -> Vec<Import> {
+        let path = |name: &str| RepoPath::try_from(name).unwrap();
+        let edge = |(from, to): &(&str, &str)| Import {
+            from: path(from),
+            to: path(to),
+            deferred: false,
+        };
+        edges.iter().map(edge).collect()
+    }
+
+    #[test]
+    fn circles_are_found_and_nothing_else() {
+        let edges = imports(&[
+            ("a", "b"),
+            ("b", "c"),
+            ("c", "a"),
+            ("c", "d"),
+            ("d", "e"),
+            ("e", "d"),
+            ("x", "a"),
+        ]);
+        let names: Vec<Vec<&str>> = Graph::of(&edges)
+            .cycles()
+            .into_iter()
+            .map(|cycle| cycle.into_iter().map(RepoPath::as_str).collect())
+            .collect();
+        assert_eq!(names, [vec!["a", "b", "c"], vec!["d", "e"]]);
+    }
+
+    #[test]
+    fn depth_counts_the_longest_way_down() {
+        let edges = imports(&[("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("e", "d")]);
+        let graph = Graph::of(&edges);
+        let depths: Vec<(&str, u32)> = graph
+            .depths()
+            .into_iter()
+            .map(|(path, depth)| (path.as_str(), depth))
+            .collect();
+        assert_eq!(depths, [("a", 2), ("b", 1), ("c", 0), ("d", 0), ("e", 0)]);
+    }
+
+    #[test]
+    fn a_long_chain_needs_no_stack() {
+        let names: Vec<String> = (0..200_000).map(|at| format!("m{at:06}")).collect();
+        let edges: Vec<(&str, &str)> = names
+            .windows(2)
+            .map(|pair| (pair[0].as_str(), pair[1].as_str()))
+            .collect();
+        let edges = imports(&edges);
+        let graph = Graph::of(&edges);
+        assert_eq!(graph.cycles(), Vec::<Vec<&RepoPath>>::new());
+        assert_eq!(graph.depths().values().max(), Some(&199_999));
+    }
+}

@@ -1,0 +1,198 @@
+//! Says which checks a patch needs, from the paths it touches and from nothing that is declared.
+
+use serde::{Deserialize, Serialize};
+
+/// Which checks a patch needs. One file of a stricter class decides for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// None of the others, or nothing at all. If it comes with an analysis from after the change,
+    /// the structure is compared all the same, whatever the language.
+    NonPythonPatch,
+    /// Nothing but documentation.
+    DocumentationOnly,
+    /// Files that say how the project is built, checked or tested.
+    GovernanceConfig,
+    /// Python.
+    PythonStructural,
+    /// What the tool itself keeps; never part of a patch.
+    StateArtifactChange,
+}
+
+impl Profile {
+    /// Its word, as JSON has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NonPythonPatch => "non_python_patch",
+            Self::DocumentationOnly => "documentation_only",
+            Self::GovernanceConfig => "governance_config",
+            Self::PythonStructural => "python_structural",
+            Self::StateArtifactChange => "state_artifact_change",
+        }
+    }
+
+    /// Whether an analysis from after the change is needed for a verdict.
+    pub fn after_run_required(self) -> bool {
+        matches!(self, Self::GovernanceConfig | Self::PythonStructural)
+    }
+
+    /// Whether the structure before and after has to be compared.
+    pub fn structural(self) -> bool {
+        self == Self::PythonStructural
+    }
+}
+
+/// The profile of a patch that touches `paths`.
+pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Profile {
+    let mut strictest = None;
+    let mut only_documents = true;
+    for path in paths {
+        let class = class(path);
+        only_documents &= class == Profile::DocumentationOnly;
+        strictest = strictest.max(Some(class));
+    }
+    match strictest {
+        Some(Profile::DocumentationOnly) if !only_documents => Profile::NonPythonPatch,
+        Some(profile) => profile,
+        None => Profile::NonPythonPatch,
+    }
+}
+
+/// The names that state of such tools has: that of the document, and our own.
+const STATE_NAMES: &[&str] = &["codeclone.baseline.json", "provost.baseline.json"];
+const STATE_DIRECTORIES: &[&str] = &[".codeclone", ".cache/codeclone", ".provost"];
+
+const GOVERNING_NAMES: &[&str] = &[
+    "pyproject.toml",
+    "setup.cfg",
+    "tox.ini",
+    "pytest.ini",
+    "mypy.ini",
+    ".mypy.ini",
+    "pyrightconfig.json",
+    "ruff.toml",
+    ".ruff.toml",
+    ".flake8",
+    ".pylintrc",
+    "pylintrc",
+    ".coveragerc",
+    "coverage.toml",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    "py.typed",
+    "makefile",
+    "gnumakefile",
+    "justfile",
+    "cargo.toml",
+    "clippy.toml",
+    "rustfmt.toml",
+    "rust-toolchain.toml",
+    "package.json",
+    "tsconfig.json",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "cmakelists.txt",
+    "provost.toml",
+    ".gitlab-ci.yml",
+];
+
+const GOVERNING_DIRECTORIES: &[&str] = &[".github/workflows", ".github/actions", ".ci"];
+
+const DOCUMENT_ENDINGS: &[&str] = &["md", "rst", "txt", "adoc", "textile"];
+
+const DOCUMENT_NAMES: &[&str] = &[
+    "readme",
+    "changelog",
+    "changes",
+    "license",
+    "licence",
+    "copying",
+    "notice",
+    "authors",
+    "contributing",
+    "contributors",
+    "code_of_conduct",
+    "security",
+    "history",
+    "news",
+];
+
+fn class(path: &str) -> Profile {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let low = name.to_lowercase();
+    let ending = low.rsplit_once('.').map_or("", |(_, ending)| ending);
+    if STATE_NAMES.contains(&name) || below(path, STATE_DIRECTORIES) {
+        return Profile::StateArtifactChange;
+    }
+    if matches!(ending, "py" | "pyi") {
+        return Profile::PythonStructural;
+    }
+    if GOVERNING_NAMES.contains(&low.as_str())
+        || below(path, GOVERNING_DIRECTORIES)
+        || is_container_file(&low)
+    {
+        return Profile::GovernanceConfig;
+    }
+    let stem = low.split(['.', '-']).next().unwrap_or_default();
+    if DOCUMENT_ENDINGS.contains(&ending)
+        || DOCUMENT_NAMES.contains(&stem)
+        || below(path, &["docs", "doc"])
+    {
+        return Profile::DocumentationOnly;
+    }
+    Profile::NonPythonPatch
+}
+
+fn below(path: &str, directories: &[&str]) -> bool {
+    directories.iter().any(|directory| {
+        path.strip_prefix(directory)
+            .is_some_and(|rest| rest.starts_with('/'))
+    })
+}
+
+fn is_container_file(name: &str) -> bool {
+    let compose = name.strip_prefix("docker-").unwrap_or(name);
+    let yaml = compose
+        .rsplit_once('.')
+        .is_some_and(|(_, ending)| matches!(ending, "yml" | "yaml"));
+    name.starts_with("dockerfile")
+        || name.ends_with(".dockerfile")
+        || name == ".dockerignore"
+        || (compose.starts_with("compose") && yaml)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strictest_file_decides_for_the_patch() {
+        let cases: [(&[&str], Profile); 17] = [
+            (&["pkg/a.py"], Profile::PythonStructural),
+            (&["pkg/a.pyi", "README.md"], Profile::PythonStructural),
+            (&["docs/conf.py"], Profile::PythonStructural),
+            (&["pyproject.toml"], Profile::GovernanceConfig),
+            (&["setup.cfg", "README.md"], Profile::GovernanceConfig),
+            (&[".github/workflows/ci.yml"], Profile::GovernanceConfig),
+            (&["Makefile"], Profile::GovernanceConfig),
+            (&["docker-compose.dev.yml"], Profile::GovernanceConfig),
+            (&["sub/pyproject.toml"], Profile::GovernanceConfig),
+            (&["README.md", "docs/x/y.png"], Profile::DocumentationOnly),
+            (&["a/b/notes.txt"], Profile::DocumentationOnly),
+            (&["LICENSE"], Profile::DocumentationOnly),
+            (&["src/app.js"], Profile::NonPythonPatch),
+            (&["README.md", "src/app.js"], Profile::NonPythonPatch),
+            (&[], Profile::NonPythonPatch),
+            (
+                &["pkg/a.py", ".codeclone/x.json"],
+                Profile::StateArtifactChange,
+            ),
+            (&[".provost/registry.db"], Profile::StateArtifactChange),
+        ];
+        for (paths, want) in cases {
+            assert_eq!(of(paths.iter().copied()), want, "{paths:?}");
+        }
+    }
+}
