@@ -11,6 +11,7 @@ pub mod compose;
 pub mod dsse;
 pub mod key;
 pub mod layout;
+pub mod replay;
 pub mod report;
 pub mod statement;
 pub mod verify;

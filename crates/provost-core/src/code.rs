@@ -177,6 +177,8 @@ catalogue! {
     SignatureInvalid = "SIGNATURE_INVALID" => Untrusted,
     /// The evidence is signed by a key nobody trusts here.
     KeyUnknown = "KEY_UNKNOWN" => No,
+    /// What was built or done again is not what was sealed.
+    ReplayDiffers = "REPLAY_DIFFERS" => No,
     /// The keys are kept where others get at them, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 

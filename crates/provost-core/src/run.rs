@@ -13,6 +13,7 @@ pub mod fact;
 pub mod judge;
 mod next;
 mod state;
+pub mod why;
 
 pub use next::Next;
 pub use state::{BadLedger, Misplaced, Site, State};

@@ -6,7 +6,9 @@
 pub mod child_package;
 pub mod convert;
 pub mod document;
+pub mod export;
 pub mod front_matter;
+pub mod lines;
 pub mod operator;
 pub mod packet;
 pub mod policy;

@@ -9,22 +9,19 @@
 //! - The commit is a function of the ledger and of the target it is put on, so landing again after
 //!   a crash finds its own commit instead of making another.
 
-mod chapter;
 mod merge;
 
 use provost_core::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
-use provost_core::bundle::layout::{ATTESTATION, LEDGER};
-use provost_core::bundle::verify::{self, After, Files, Pins};
+use provost_core::bundle::verify::After;
 use provost_core::change::{Change, Finding};
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::path::RawPath;
-use provost_core::record::{self, Head};
 use provost_core::run::fact::{Published, TestRun};
 use provost_core::run::{State, effect};
 
-use crate::ports::{Clock, Ledger, Observer, PortError, Registry, Signer, Watch};
-use chapter::Chapter;
+pub use crate::after::Sealed;
+use crate::after::{self, AfterPorts, unfinished};
+use crate::ports::{PortError, Watch};
 
 /// The branch that a result is meant for, and the way there.
 pub trait Target {
@@ -80,31 +77,11 @@ pub enum MergeOutcome {
     Conflict(Vec<String>),
 }
 
-/// The bundle of a sealed run, which nobody else writes to.
-pub trait Sealed {
-    /// Every file as it is now.
-    fn files(&self) -> Result<Box<dyn Files>, PortError>;
-
-    /// The chain after the seal, which continues `head`. What a crash left of its last line is cut
-    /// off.
-    fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError>;
-}
-
 /// The ports that a landing goes through.
-pub struct LandPorts<'a> {
-    /// Moves the target.
-    pub target: &'a mut dyn Target,
-    /// The evidence, and the chain after it.
-    pub sealed: &'a mut dyn Sealed,
-    /// Knows where the chains end.
-    pub registry: &'a mut dyn Registry,
-    /// Signs.
-    pub signer: &'a dyn Signer,
-    /// Tells the time.
-    pub clock: &'a dyn Clock,
-    /// Looks on.
-    pub observer: &'a mut dyn Observer,
-}
+pub type LandPorts<'a> = AfterPorts<'a, dyn Target + 'a>;
+
+/// One landing of one run.
+type Chapter<'p, 'a> = after::Chapter<'p, 'a, dyn Target + 'a>;
 
 /// What the target holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,16 +103,11 @@ pub enum When {
 
 /// Lands the run `run_id`, which this process holds the lock of.
 pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError> {
-    let (state, head) = read(ports, run_id)?;
-    let branch = landable(&state)?;
-    let pins = ports.registry.pinned(run_id)?;
-    if pins.ledger.is_none() {
-        let reason = format!("the ledger of {run_id} has a seal that the registry does not know");
-        return Err(PortError::new(Code::EvidenceIncomplete, reason));
-    }
-    let after = ports.sealed.after(Head::after(&head.hash))?;
-    let known = verified(ports, &pins)?;
-    let mut chapter = Chapter::new(ports, state, &head, after)?;
+    let mut branch = String::new();
+    let (mut chapter, known) = Chapter::begin(ports, run_id, |state| {
+        branch = landable(state)?;
+        Ok(())
+    })?;
     let landed = decide(&mut chapter, &known, &branch);
     let tidied = chapter.ports.target.tidy();
     let landed = landed?;
@@ -153,38 +125,6 @@ fn retire(chapter: &mut Chapter<'_, '_>, landing: &Landing) {
     }
 }
 
-/// Where the sealed run stands, and where its ledger ends.
-fn read(ports: &LandPorts<'_>, run_id: &str) -> Result<(State, Head), PortError> {
-    let altered = |what: String| {
-        let reason = format!("the ledger of {run_id} cannot be used: {what}");
-        PortError::new(Code::EvidenceAltered, reason)
-    };
-    let files = ports.sealed.files()?;
-    let bytes = files.read(&RawPath::new(LEDGER)).map_err(altered)?;
-    let chain = record::read(&bytes, Head::genesis()).map_err(|e| altered(e.to_string()))?;
-    let state = State::fold(&chain.records).map_err(|e| altered(e.to_string()))?;
-    if !files.names().contains(&RawPath::new(ATTESTATION)) {
-        return Err(unfinished(run_id));
-    }
-    Ok((state, chain.head))
-}
-
-fn unfinished(run_id: &str) -> PortError {
-    PortError::new(Code::RunUnfinished, format!("{run_id} has not ended"))
-}
-
-/// What followed the seal, if the whole bundle can be believed.
-fn verified(ports: &LandPorts<'_>, pins: &Pins) -> Result<After, PortError> {
-    let files = ports.sealed.files()?;
-    let report = verify::verify(&*files, ports.signer.trusted(), pins, None);
-    let verdict = report.verdict();
-    if verdict.allow {
-        Ok(report.after)
-    } else {
-        Err(PortError::new(verdict.code, verdict.reason))
-    }
-}
-
 /// Finds out what there is to do, and has it done.
 fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<Landed, PortError> {
     let tip = chapter.ports.target.tip(branch)?.ok_or_else(|| {
@@ -192,13 +132,13 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
         PortError::new(Code::NotFound, reason)
     })?;
     let at_tip = |candidate: &&Candidate| candidate.commit == tip;
-    let begun = chapter.begun();
+    let begun = begun(chapter);
     let interrupted = known.candidates.iter().find(at_tip);
     if let Some(candidate) = interrupted.filter(|one| begun.as_ref() == Some(&one.commit)) {
         // The branch moved and its checkout may not have followed.
         let (from, to) = (&candidate.parent, &candidate.commit);
         chapter.ports.target.advance(branch, from, to)?;
-        return chapter.landed(Landing::of(candidate, branch));
+        return landed(chapter, Landing::of(candidate, branch));
     }
     for landing in known
         .landings
@@ -216,7 +156,7 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
     for candidate in known.candidates.iter().rev() {
         // Somebody put it there without us, or on top of a landing that was interrupted.
         if chapter.ports.target.holds(&tip, &candidate.commit)? {
-            return chapter.landed(Landing::of(candidate, branch));
+            return landed(chapter, Landing::of(candidate, branch));
         }
     }
     let fitting = known.candidates.iter().find(|one| one.parent == tip);
@@ -228,7 +168,16 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
     chapter.note(LAND_STARTED, &landing)?;
     let (from, to) = (&landing.parent, &landing.commit);
     chapter.ports.target.advance(branch, from, to)?;
-    chapter.landed(landing)
+    landed(chapter, landing)
+}
+
+/// Writes down that the target holds `landing`.
+fn landed(chapter: &mut Chapter<'_, '_>, landing: Landing) -> Result<Landed, PortError> {
+    chapter.landed(&landing)?;
+    Ok(Landed {
+        landing,
+        when: When::Now,
+    })
 }
 
 /// The branch that an accepted run is meant for.
@@ -246,17 +195,15 @@ fn landable(state: &State) -> Result<String, PortError> {
     }
 }
 
-impl Chapter<'_, '_> {
-    /// The commit of a landing that began and has no end.
-    fn begun(&self) -> Option<Oid> {
-        let kinds = [LAND_STARTED, LANDED];
-        let of_landing = |kind: &str| kinds.contains(&kind);
-        let mut records = self.after.records().iter().rev();
-        let last = records.find(|record| of_landing(&record.event.event_type))?;
-        // Anybody may have written it; it only says where to look.
-        let commit = last.event.payload.get("commit")?.as_str()?;
-        (last.event.event_type == LAND_STARTED)
-            .then(|| Oid::try_from(commit).ok())
-            .flatten()
-    }
+/// The commit of a landing that began and has no end.
+fn begun(chapter: &Chapter<'_, '_>) -> Option<Oid> {
+    let kinds = [LAND_STARTED, LANDED];
+    let of_landing = |kind: &str| kinds.contains(&kind);
+    let mut records = chapter.after.records().iter().rev();
+    let last = records.find(|record| of_landing(&record.event.event_type))?;
+    // Anybody may have written it; it only says where to look.
+    let commit = last.event.payload.get("commit")?.as_str()?;
+    (last.event.event_type == LAND_STARTED)
+        .then(|| Oid::try_from(commit).ok())
+        .flatten()
 }

@@ -6,11 +6,13 @@
 //! - An intent is on disk before its effect starts.
 //! - This crate reaches the machine only through its ports.
 
+pub mod after;
 pub mod board;
 pub mod drive;
 pub mod land;
 pub mod opening;
 pub mod ports;
+pub mod replay;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -9,12 +9,13 @@ use provost_core::bundle::layout::{ATTESTATION, BESIDE, MANIFEST};
 use provost_core::code::Code;
 use provost_core::gate::command::line;
 use provost_core::json::canonical;
+use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::Side;
 use serde_json::json;
 
 use crate::drive::Ports;
-use crate::ports::{Bundle, PortError};
+use crate::ports::{Bundle, Host, PortError};
 
 /// Whether the run is sealed.
 pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
@@ -23,26 +24,61 @@ pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
 
 /// Seals the run.
 pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
-    put_evidence(ports, state)?;
-    let files = files(ports.bundle)?;
-    for (name, bytes) in compose(state, &files)?.reports().map_err(bug)? {
-        ports.bundle.put(&name, &bytes)?;
-    }
-    let files = self::files(ports.bundle)?;
-    let report = compose(state, &files)?.evidence_report();
-    ports.bundle.put("reports/evidence_report.json", &report)?;
-    let files = self::files(ports.bundle)?;
-    let composer = compose(state, &files)?;
-    let manifest = composer.manifest().map_err(bug)?;
-    ports.bundle.put(MANIFEST, &manifest)?;
+    let made = Made::of(ports.host, state)?;
     let head = ports.ledger.head();
-    let statement = composer.statement(&manifest, &head).map_err(bug)?;
-    let payload =
-        serde_json::to_value(&statement).map_err(|error| PortError::of(Code::Bug, error))?;
+    let statement = write(ports.bundle, state, &made, &head)?;
     // The pin comes before the seal: a sealed run without a pin could lose its end unseen.
     ports.registry.pin(&state.names.run_id, &head)?;
-    let envelope = ports.signer.sign(canonical(&payload).as_bytes())?;
+    let envelope = ports.signer.sign(statement.as_bytes())?;
     ports.bundle.put(ATTESTATION, &envelope)
+}
+
+/// What of a bundle only the machine can make.
+pub(crate) struct Made {
+    /// The patch; empty if nothing was captured.
+    pub(crate) patch: Vec<u8>,
+    /// The objects that prove it.
+    pub(crate) objects: Option<Vec<u8>>,
+}
+
+impl Made {
+    fn of(host: &mut dyn Host, state: &State) -> Result<Self, PortError> {
+        let Some(captured) = &state.captured else {
+            return Ok(Self {
+                patch: Vec::new(),
+                objects: None,
+            });
+        };
+        Ok(Self {
+            patch: host.patch(&state.opened.base_tree, &captured.tree)?,
+            objects: Some(host.objects(&state.base(), &captured.tree)?),
+        })
+    }
+}
+
+/// Writes every file of the bundle that follows from the ledger, and gives what is to be signed.
+pub(crate) fn write(
+    bundle: &mut dyn Bundle,
+    state: &State,
+    made: &Made,
+    head: &Head,
+) -> Result<String, PortError> {
+    put_evidence(bundle, state, made)?;
+    let files = files(bundle)?;
+    for (name, bytes) in compose(state, &files)?.reports().map_err(bug)? {
+        bundle.put(&name, &bytes)?;
+    }
+    let files = self::files(bundle)?;
+    let report = compose(state, &files)?.evidence_report();
+    bundle.put("reports/evidence_report.json", &report)?;
+    let files = self::files(bundle)?;
+    let composer = compose(state, &files)?;
+    let manifest = composer.manifest().map_err(bug)?;
+    bundle.put(MANIFEST, &manifest)?;
+    let statement = composer.statement(&manifest, head).map_err(bug)?;
+    let payload =
+        serde_json::to_value(&statement).map_err(|error| PortError::of(Code::Bug, error))?;
+    Ok(canonical(&payload))
 }
 
 fn compose<'a>(state: &'a State, files: &'a Files) -> Result<Composer<'a>, PortError> {
@@ -65,16 +101,14 @@ fn files(bundle: &dyn Bundle) -> Result<Files, PortError> {
 }
 
 /// Writes the evidence that is not a report.
-fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
-    let (mut patch, mut names) = (Vec::new(), String::new());
-    if let Some(captured) = &state.captured {
-        patch = ports.host.patch(&state.opened.base_tree, &captured.tree)?;
-        for change in &captured.changes {
-            names += &change.path.to_string();
-            names += "\n";
-        }
-        let objects = ports.host.objects(&state.base(), &captured.tree)?;
-        ports.bundle.put("git/objects.pack", &objects)?;
+fn put_evidence(bundle: &mut dyn Bundle, state: &State, made: &Made) -> Result<(), PortError> {
+    let mut names = String::new();
+    for change in state.captured.iter().flat_map(|captured| &captured.changes) {
+        names += &change.path.to_string();
+        names += "\n";
+    }
+    if let Some(objects) = &made.objects {
+        bundle.put("git/objects.pack", objects)?;
     }
     let task = &state.names.task_id;
     for name in [
@@ -82,17 +116,15 @@ fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
         "git/patch.diff",
         &format!("results/{task}/patch.diff"),
     ] {
-        ports.bundle.put(name, &patch)?;
+        bundle.put(name, &made.patch)?;
     }
     for name in ["diff_name_only.txt", "git/diff_name_only.txt"] {
-        ports.bundle.put(name, names.as_bytes())?;
+        bundle.put(name, names.as_bytes())?;
     }
     let base = format!("{}\n", state.opened.base_commit);
-    ports
-        .bundle
-        .put("git/baseline_commit.txt", base.as_bytes())?;
+    bundle.put("git/baseline_commit.txt", base.as_bytes())?;
     let trace = format!("{}\n", state.names.trace_id);
-    ports.bundle.put("trace/trace_id.txt", trace.as_bytes())?;
+    bundle.put("trace/trace_id.txt", trace.as_bytes())?;
     let meta = json!({
         "provost": state.opened.version,
         "agent": state.opened.agent,
@@ -100,27 +132,23 @@ fn put_evidence(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
         "resumed": state.resumed,
         "attempts": state.attempt,
     });
-    ports
-        .bundle
-        .put("meta.json", format!("{meta:#}\n").as_bytes())?;
+    bundle.put("meta.json", format!("{meta:#}\n").as_bytes())?;
     if let Some(test) = &state.tested {
         let test =
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
-        ports.bundle.put("box/selftest.json", &test)?;
+        bundle.put("box/selftest.json", &test)?;
     }
     if let Some(agent) = &state.agent
         && let Some(grants) = granted(state)
     {
         let network = json!({ "grants": grants, "requests": agent.network });
         let text = format!("{network:#}\n");
-        ports.bundle.put("box/network.json", text.as_bytes())?;
+        bundle.put("box/network.json", text.as_bytes())?;
     }
     if let Some(path) = &state.worked_in {
-        ports
-            .bundle
-            .put("worktree_ref.txt", format!("{path}\n").as_bytes())?;
+        bundle.put("worktree_ref.txt", format!("{path}\n").as_bytes())?;
     }
-    put_test_logs(ports, state)
+    put_test_logs(bundle, state)
 }
 
 /// The places of the network that the contract grants, if any.
@@ -130,19 +158,19 @@ fn granted(state: &State) -> Option<&[String]> {
 }
 
 /// Joins the logs of all acceptance commands, as the layout of the bundle wants them.
-fn put_test_logs(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
+fn put_test_logs(bundle: &mut dyn Bundle, state: &State) -> Result<(), PortError> {
     let Some(run) = state.tests.get(&Side::Candidate) else {
         return Ok(());
     };
     let (mut commands, mut stdout, mut stderr) = (String::new(), Vec::new(), Vec::new());
     for command in &run.commands {
         commands += &format!("{}\n", line(&command.argv));
-        stdout.extend(log(ports.bundle, &command.stdout.file)?);
-        stderr.extend(log(ports.bundle, &command.stderr.file)?);
+        stdout.extend(log(bundle, &command.stdout.file)?);
+        stderr.extend(log(bundle, &command.stderr.file)?);
     }
-    ports.bundle.put("tests/command.txt", commands.as_bytes())?;
-    ports.bundle.put("tests/stdout.log", &stdout)?;
-    ports.bundle.put("tests/stderr.log", &stderr)
+    bundle.put("tests/command.txt", commands.as_bytes())?;
+    bundle.put("tests/stdout.log", &stdout)?;
+    bundle.put("tests/stderr.log", &stderr)
 }
 
 /// A log that a record names; one that is gone is not made up.

@@ -7,6 +7,7 @@
 //! - Nothing is removed before a ref keeps what is in it.
 
 mod accept;
+mod bench;
 mod layered;
 mod prepare;
 mod profile;

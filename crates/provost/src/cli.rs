@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod duration;
 mod explain;
+mod export;
 mod gc;
 mod init;
 mod key;
@@ -20,6 +21,7 @@ mod net;
 mod package;
 mod packet;
 mod prepare;
+mod replay;
 mod resume;
 mod run;
 mod runs;
@@ -28,6 +30,7 @@ mod schema;
 mod shell;
 mod snapshot;
 mod verify;
+mod why;
 
 use std::panic;
 use std::process::ExitCode;
@@ -76,6 +79,8 @@ enum Command {
     Log(log::Log),
     /// Print the patch of one run.
     Diff(runs::Which),
+    /// Say what was refused, by which line of the contract, and what would open it.
+    Why(why::Asked),
     /// Put an accepted result on the branch it is meant for.
     Land(land::Land),
     /// Make a control packet from what was measured.
@@ -120,6 +125,10 @@ enum Command {
     Key(key::Key),
     /// Say whether a bundle is intact, complete and authentic.
     Verify(verify::Verify),
+    /// Build the files of a run again, or do its gates and tests again, and compare.
+    Replay(replay::Again),
+    /// Say what a run came to in a format of other tools.
+    Export(export::Export),
     /// Print what makes a shell complete these commands.
     Completions(completions::Completions),
 }
@@ -131,8 +140,8 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["init", "doctor", "agent", "prepare", "demo", "completions"],
     ),
     ("Work", &["run", "status", "land", "resume"]),
-    ("Look", &["runs", "show", "diff", "log", "explain"]),
-    ("Prove", &["verify", "key"]),
+    ("Look", &["runs", "show", "why", "diff", "log", "explain"]),
+    ("Prove", &["verify", "replay", "export", "key"]),
     ("Recover and tidy", &["salvage", "lease", "gc"]),
     (
         "Judge and box by hand",
@@ -230,6 +239,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Show(which) => runs::show(&which),
         Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),
+        Command::Why(asked) => why::run(&asked),
         Command::Land(land) => land::run(&land, reader),
         Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),
@@ -248,6 +258,8 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Key(key) => key::run(&key),
         Command::Verify(verify) => verify::run(&verify),
+        Command::Replay(again) => replay::run(&again, reader),
+        Command::Export(export) => export::run(&export, reader),
         Command::Completions(completions) => Ok(completions::run(&completions)),
     }
 }

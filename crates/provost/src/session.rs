@@ -15,7 +15,8 @@ use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
-use provost_engine::ports::{Clock, Ledger, Observer, PortError, Signer};
+use provost_engine::ports::{Bundle as _, Clock, Ledger, Observer, PortError, Signer};
+use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
 use provost_host::{clock, keys, owner};
@@ -146,6 +147,46 @@ pub(crate) fn land(
     land::land(&mut ports, run_id).map_err(port)
 }
 
+/// Builds the files of the sealed run `run_id` again; nothing is written.
+pub(crate) fn rehydrate(
+    place: Place,
+    run_id: &str,
+    trusted: &[PublicKey],
+) -> Result<Rehydrated, Failure> {
+    let directory = place.run(run_id);
+    let pins = place.pins(run_id)?;
+    let cache = place.cache()?.to_owned();
+    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
+    let sealed = SealedRun(directory);
+    let known = (&pins, trusted);
+    replay::rehydrate(&mut machine, &sealed, known, &SystemClock, run_id).map_err(port)
+}
+
+/// Does the gates and the acceptance commands of the sealed run `run_id` again, if nobody else
+/// drives it.
+pub(crate) fn reexecute(
+    place: Place,
+    run_id: &str,
+    observer: &mut dyn Observer,
+) -> Result<Reexecuted, Failure> {
+    // The cache may have been cleared since the run.
+    place.prepare()?;
+    let directory = place.run(run_id);
+    let _lock = lock(&directory, run_id)?;
+    let mut registry = place.registry()?;
+    let signer = KeySigner::of(&place)?;
+    let cache = place.cache()?.to_owned();
+    let mut ports = ReplayPorts {
+        target: &mut Machine::new(place.repo, &cache, &directory, run_id),
+        sealed: &mut SealedRun(directory),
+        registry: &mut registry,
+        signer: &signer,
+        clock: &SystemClock,
+        observer,
+    };
+    replay::reexecute(&mut ports, run_id).map_err(port)
+}
+
 /// The bundle of a sealed run in its directory.
 struct SealedRun(PathBuf);
 
@@ -160,6 +201,10 @@ impl Sealed for SealedRun {
         let ledger = ledger(&self.0.join(AFTER), head);
         let ledger = ledger.map_err(|error| PortError::of(error.code(), error))?;
         Ok(Box::new(ledger))
+    }
+
+    fn put_later(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        RunBundle::new(&self.0).put(name, bytes)
     }
 }
 

@@ -7,9 +7,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::layout::LATER;
+use super::report::Sha256;
 use crate::json;
 use crate::object::Oid;
 use crate::record::Record;
+use crate::run::fact::Side;
 
 /// The field of a payload that holds a signed statement.
 pub const STATEMENT: &str = "attestation";
@@ -25,8 +28,13 @@ pub const LAND_STARTED: &str = "LAND_STARTED";
 /// The target holds the candidate. Carries a statement.
 pub const LANDED: &str = "LANDED";
 
+/// The run is done again next; names the directory of what comes of it.
+pub const REPLAY_STARTED: &str = "REPLAY_STARTED";
+/// The run was done again. Carries a statement.
+pub const REPLAYED: &str = "REPLAYED";
+
 /// The records that mean nothing without a statement.
-pub const SIGNED: [&str; 2] = [MERGED, LANDED];
+pub const SIGNED: [&str; 3] = [MERGED, LANDED, REPLAYED];
 
 /// A commit that the gates accepted: the candidate of the seal, or its merge with a moved target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +94,61 @@ impl Landing {
             parent: self.parent.clone(),
         }
     }
+}
+
+/// A replay that begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayStart {
+    /// The directory of the bundle for what comes of it; no other replay has it.
+    pub logs: String,
+}
+
+impl ReplayStart {
+    /// The next replay after those that `records` tell of.
+    pub fn next(records: &[Record]) -> Self {
+        let begun = |record: &&Record| record.event.event_type == REPLAY_STARTED;
+        let number = records.iter().filter(begun).count() + 1;
+        Self {
+            logs: format!("{LATER}replay-{number}"),
+        }
+    }
+
+    /// The directory for what the acceptance commands print about the tree of `side`.
+    pub fn side(&self, side: Side) -> String {
+        let name = match side {
+            Side::Base => "base",
+            Side::Candidate => "candidate",
+            Side::Merged => "merged",
+        };
+        format!("{}/{name}", self.logs)
+    }
+
+    /// The report of the replay.
+    pub fn report(&self) -> String {
+        format!("{}/reexec_report.json", self.logs)
+    }
+
+    /// Every directory that its files are in.
+    pub fn directories(&self) -> [String; 3] {
+        let sides = [Side::Base, Side::Candidate].map(|side| self.side(side));
+        let [base, candidate] = sides;
+        [self.logs.clone(), base, candidate]
+    }
+}
+
+/// What came of a replay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// The report, as a file of the bundle.
+    pub report: String,
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256,
+    /// Whether everything that must be equal is.
+    pub hard_equal: bool,
+    /// Whether everything that should be equal is.
+    pub soft_equal: bool,
 }
 
 /// A test of a merge that begins.

@@ -1,4 +1,5 @@
-//! States what a run came to, what it was merged with, and what landed, as in-toto statements.
+//! States what a run came to, what it was merged with, what landed, and that it was done again, as
+//! in-toto statements.
 //!
 //! A statement names everything a reader needs to hold the rest of the bundle against: the trees,
 //! the end of the ledger and the digest of the manifest, which in turn names every other file.
@@ -6,7 +7,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::after::Candidate;
+use super::after::{Candidate, Replay};
 use super::dsse::{self, Envelope};
 use super::key::SigningKey;
 use super::report::{Sha256, TestStatus, Time};
@@ -37,6 +38,9 @@ pub type RunStatement = Statement<TreeDigest, RunPredicate>;
 /// What a run was merged with after its seal.
 pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
 
+/// What came of doing a run again after its seal.
+pub type ReplayStatement = Statement<TreeDigest, ReplayPredicate>;
+
 /// What landed.
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
 
@@ -60,6 +64,9 @@ pub enum PredicateType {
     /// What landed.
     #[serde(rename = "https://provost.dev/landing/v1")]
     Landing,
+    /// What came of doing a run again after its seal.
+    #[serde(rename = "https://provost.dev/replay/v1")]
+    Replay,
 }
 
 /// What a statement is about.
@@ -217,6 +224,24 @@ pub struct MergePredicate {
     pub merged_at: Time,
 }
 
+/// That gates and acceptance commands of a run were done again after its seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayPredicate {
+    /// The run.
+    pub run_id: String,
+    /// Where the ledger of that run ends, as its own statement says.
+    pub sealed_head: LedgerHead,
+    /// The records it vouches for.
+    pub vouches: Vouched,
+    /// The tree that was looked at again: the candidate, or the base if there is none.
+    pub tree: Oid,
+    /// What came of it.
+    pub replay: Replay,
+    /// When.
+    pub replayed_at: Time,
+}
+
 /// What landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -242,6 +267,9 @@ pub const CANDIDATE: &str = "candidate";
 
 /// What the subject of a run without a candidate is called: the tree it began from.
 pub const BASE: &str = "base";
+
+/// What the subject of a replay is called.
+pub const REPLAYED: &str = "replayed";
 
 /// What the subject of a landing is called.
 pub const LANDED: &str = "landed";
@@ -277,6 +305,23 @@ impl MergePredicate {
                 },
             }],
             predicate_type: PredicateType::Merge,
+            predicate: self,
+        }
+    }
+}
+
+impl ReplayPredicate {
+    /// The statement that the run was done again.
+    pub fn state(self) -> ReplayStatement {
+        Statement {
+            kind: StatementKind::V1,
+            subject: vec![Subject {
+                name: REPLAYED.to_owned(),
+                digest: TreeDigest {
+                    git_tree: self.tree.clone(),
+                },
+            }],
+            predicate_type: PredicateType::Replay,
             predicate: self,
         }
     }

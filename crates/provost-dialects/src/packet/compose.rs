@@ -30,8 +30,8 @@ pub struct Task {
     pub commands: Vec<String>,
     /// Now.
     pub published_at: String,
-    /// The packet's directory, from the root of the repository.
-    pub directory: RepoPath,
+    /// The packet's directory, from the root of the repository; none if it may lie anywhere.
+    pub directory: Option<RepoPath>,
 }
 
 /// What came of an acceptance command.
@@ -54,7 +54,10 @@ pub struct Ran {
 /// The task card, which is hardened; refused if its own reader would.
 pub fn task_card(task: &Task) -> Result<String, Verdict> {
     let phase_id = task.phase_id.trim();
-    let place = |name: &str| format!("{}/{name}", task.directory);
+    let place = |name: &str| match &task.directory {
+        Some(directory) => format!("{directory}/{name}"),
+        None => name.to_owned(),
+    };
     let mut card = json!({
         "schema_version": "subagent_task_card_v1",
         "phase_id": phase_id,

@@ -12,9 +12,9 @@ use provost_core::run::effect::NoEffect;
 use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
-use super::MergeOutcome;
-use super::chapter::Chapter;
-use crate::ports::{Control, Observer, PortError, Progress, Watch, Wish};
+use super::{Chapter, MergeOutcome};
+use crate::after::Looking;
+use crate::ports::PortError;
 
 /// The run merged with `tip`, accepted and signed.
 pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidate, PortError> {
@@ -82,17 +82,5 @@ fn acceptance(contract: &Contract, run: &TestRun) -> Acceptance {
         status: TestStatus::Pass,
         commands: count(contract.tests.len()),
         passed: count(passed.count()),
-    }
-}
-
-/// A watch without a lease: a sealed run holds none.
-struct Looking<'a>(&'a mut dyn Observer);
-
-impl Watch for Looking<'_> {
-    fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            Wish::GoOn => Control::Continue,
-            Wish::Cancel => Control::Cancel,
-        }
     }
 }

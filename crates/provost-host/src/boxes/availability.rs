@@ -138,7 +138,7 @@ impl Blocker {
 }
 
 /// The kernel's release.
-pub(crate) fn kernel() -> String {
+pub fn kernel() -> String {
     let name = rustix::system::uname();
     name.release().to_string_lossy().into_owned()
 }

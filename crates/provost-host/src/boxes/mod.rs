@@ -53,7 +53,7 @@ mod wall;
 mod wire;
 
 pub use availability::{
-    Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, landlock_version,
+    Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, kernel, landlock_version,
 };
 pub use birth::{Birth, bury};
 pub use cgroup::place as group_place;

@@ -19,7 +19,7 @@ macro_rules! page {
 }
 
 /// Pages that are about more than one code.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: &[(&str, &str)] = &[
     ("box", page!("box")),
     ("containers", page!("containers")),
     ("contract", page!("contract")),
@@ -28,6 +28,7 @@ const PAGES: [(&str, &str); 8] = [
     ("agents", page!("agents")),
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
+    ("replay", page!("replay")),
 ];
 
 /// Say what a code means and what to do, or print a page about a larger matter.
@@ -35,8 +36,11 @@ const PAGES: [(&str, &str); 8] = [
 pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
-    /// known, how a board is kept, what packages are; without one, all codes.
-    #[arg(value_name = "CODE|box|containers|contract|network|prepare|agents|board|packages")]
+    /// known, how a board is kept, what packages are, what can be asked of a run that is over;
+    /// without one, all codes.
+    #[arg(
+        value_name = "CODE|box|containers|contract|network|prepare|agents|board|packages|replay"
+    )]
     code: Option<String>,
 }
 

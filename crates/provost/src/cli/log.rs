@@ -87,8 +87,8 @@ fn later(event: &Event) -> String {
     match (text("commit"), text("target"), text("logs")) {
         (Some(id), Some(target), _) => format!("{}, commit {}", short(target), commit(id)),
         (Some(id), None, _) => format!("commit {}", commit(id)),
-        (None, _, Some(logs)) => format!("the merge, logs in {logs}"),
-        (None, _, None) => String::new(),
+        (None, _, Some(logs)) => format!("logs in {logs}"),
+        (None, _, None) => text("report").map(str::to_owned).unwrap_or_default(),
     }
 }
 

@@ -169,7 +169,7 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
         noise: publish.noise.clone(),
         commands: publish.accept.clone(),
         published_at: clock::now(),
-        directory,
+        directory: Some(directory),
     };
     let policy = CommandPolicy::shipped().map_err(|error| Failure::of(Code::Bug, &error))?;
     for command in &publish.accept {
@@ -362,7 +362,7 @@ fn record(folder: &Folder<'_>) -> Result<(Snapshot, Files), Failure> {
     Ok((snapshot::of(&files), files))
 }
 
-fn signing_key() -> Result<SigningKey, Failure> {
+pub(super) fn signing_key() -> Result<SigningKey, Failure> {
     let unsafe_key = |error: provost_host::keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
     let here = std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let keys = Keys::find().map_err(unsafe_key)?;

@@ -89,7 +89,7 @@ fn pins_beside(directory: &Path) -> Result<Option<Pins>, Failure> {
     place.pins(&run_id).map(Some)
 }
 
-fn trusted() -> Result<Vec<NamedKey>, Failure> {
+pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
     match Keys::find().and_then(|keys| keys.trusted()) {
         Ok(keys) => Ok(keys),
         // Without a place for keys nobody is trusted, which the answer says.
@@ -197,6 +197,14 @@ fn about(report: &Report) -> String {
     let mut text = format!("run {}: {word} ({}){tree}\n", plain(run_id), verdict.code);
     for landing in report.after.landings.iter().rev().take(MOST_SHOWN) {
         text += &format!("landed: {} on {}\n", landing.commit, plain(&landing.target));
+    }
+    for replay in report.after.replays.iter().rev().take(MOST_SHOWN) {
+        let word = if replay.hard_equal {
+            "equal"
+        } else {
+            "differs"
+        };
+        text += &format!("replayed: {word}, {}\n", plain(&replay.report));
     }
     text
 }

@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod export;
+#[cfg(test)]
 mod honest;
 #[cfg(test)]
 mod hostile;
@@ -23,6 +25,10 @@ mod prepare;
 #[cfg(test)]
 mod proven;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod tier;
+#[cfg(test)]
+mod why;

@@ -13,12 +13,14 @@ use serde_json::Value;
 use super::read::{AFTER, Bundle};
 use super::report::{Finding, Signer};
 use super::{ledger, seal};
-use crate::bundle::after::{self, Candidate, LANDED, Landing, MERGED, STATEMENT, TestStart};
+use crate::bundle::after::{
+    self, Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, ReplayStart, STATEMENT, TestStart,
+};
 use crate::bundle::dsse::Envelope;
 use crate::bundle::layout::is_later;
 use crate::bundle::report::{TestStatus, Time};
 use crate::bundle::statement::{
-    LandingStatement, LedgerHead, MergeStatement, RunPredicate, Statement, Vouched,
+    LandingStatement, LedgerHead, MergeStatement, ReplayStatement, RunPredicate, Statement, Vouched,
 };
 use crate::json;
 use crate::record::{self, Head, Level, Record};
@@ -33,6 +35,8 @@ pub struct After {
     pub candidates: Vec<Candidate>,
     /// What landed, oldest first.
     pub landings: Vec<Landing>,
+    /// What came of doing the run again, oldest first.
+    pub replays: Vec<Replay>,
     /// Records and files that no statement vouches for.
     pub unvouched: Vec<String>,
 }
@@ -127,6 +131,7 @@ impl Reader<'_> {
         let judged = match record.event.event_type.as_str() {
             MERGED => self.merge(record),
             LANDED => self.landing(record),
+            REPLAYED => self.replay(record),
             _ if record.event.payload.contains_key(STATEMENT) => {
                 Err("carries a statement, and records of its kind have none".to_owned())
             }
@@ -170,6 +175,22 @@ impl Reader<'_> {
         holds(accepted, "is of a commit that was not accepted")?;
         let vouches = self.fits(landed.vouches, &landed.landed_at, record)?;
         self.after.landings.push(claimed);
+        Ok(vouches)
+    }
+
+    /// A replay of exactly what was sealed.
+    fn replay(&mut self, record: &Record) -> Result<Vouched, String> {
+        let statement: ReplayStatement = self.statement(record)?;
+        let again = statement.predicate.clone();
+        let claimed: Replay = claim(record)?;
+        self.is_ours(&again.run_id, &again.sealed_head)?;
+        let candidate = self.sealed.candidate_tree.as_ref();
+        let tree = candidate.unwrap_or(&self.sealed.base_tree);
+        let same = again.clone().state() == statement && again.tree == *tree;
+        holds(same, "is about another tree")?;
+        holds(claimed == again.replay, "differs from its statement")?;
+        let vouches = self.fits(again.vouches, &again.replayed_at, record)?;
+        self.after.replays.push(claimed);
         Ok(vouches)
     }
 
@@ -285,7 +306,8 @@ fn tells(kind: &str) -> &'static str {
     match kind {
         after::LAND_STARTED => ": a landing that began and was refused or interrupted",
         after::TEST_STARTED => ": a test of a merge that began",
-        after::TEST_RESULT => ": a test of a merge that did not land",
+        after::TEST_RESULT => ": a test that nothing followed from",
+        after::REPLAY_STARTED => ": a replay that began and was interrupted",
         _ => "",
     }
 }
@@ -311,6 +333,17 @@ impl Named {
                     let start = json::from_value::<TestStart>(payload);
                     named.begun.extend(start.ok().map(|start| start.logs));
                 }
+                after::REPLAY_STARTED => {
+                    let start = json::from_value::<ReplayStart>(payload).ok();
+                    let directories = start.iter().flat_map(ReplayStart::directories);
+                    named.begun.extend(directories);
+                }
+                after::REPLAYED => {
+                    let replay = claim::<Replay>(record).ok();
+                    let files = replay.filter(|replay| is_later(&replay.report));
+                    let files = files.map(|replay| (replay.report, replay.sha256.into()));
+                    named.take(files, vouched.contains(&record.seq));
+                }
                 after::TEST_RESULT => {
                     let run = json::from_value::<TestRun>(payload).ok();
                     let commands = run.iter().flat_map(TestRun::everything);
@@ -318,16 +351,20 @@ impl Named {
                     let files = streams
                         .filter(|stream| is_later(&stream.file))
                         .map(|stream| (stream.file.clone(), stream.sha256.clone()));
-                    if vouched.contains(&record.seq) {
-                        named.vouched.extend(files);
-                    } else {
-                        named.claimed.extend(files);
-                    }
+                    named.take(files, vouched.contains(&record.seq));
                 }
                 _ => {}
             }
         }
         named
+    }
+
+    fn take(&mut self, files: impl IntoIterator<Item = (String, String)>, vouched: bool) {
+        if vouched {
+            self.vouched.extend(files);
+        } else {
+            self.claimed.extend(files);
+        }
     }
 
     /// Whether `name` lies in the directory of a test that began.

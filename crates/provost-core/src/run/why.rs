@@ -1,0 +1,326 @@
+//! Says why a run was refused, and the least that its contract would have to say for it to pass.
+//!
+//! # Invariants
+//!
+//! - Everything follows from the ledger; the machine is not asked.
+//! - A widening is the smallest there is: with it the row it belongs to is gone, and nothing is
+//!   opened that the run did not touch. What no contract can open has none, and says why.
+//! - Nothing here decides: a run that was refused stays refused.
+
+mod diff;
+mod limit;
+mod widen;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use widen::{Edit, Widening, widened};
+
+use super::fact::{CommandRun, Fact, Side};
+use super::{BadLedger, Gate, State};
+use crate::code::Code;
+use crate::contract::ResultRule;
+use crate::contract::document::OutputType;
+use crate::gate::command;
+use crate::net::endpoint::Endpoint;
+use crate::record::Record;
+use crate::verdict::Verdict;
+
+/// Why a run came out as it did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    /// The run.
+    pub run_id: String,
+    /// What it came to; nothing as long as it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Everything that was refused, in the order of the course; the first is the answer of the run.
+    pub refusals: Vec<Refusal>,
+    /// Places of the network that the agent asked for in vain; no gate refuses a run for it.
+    pub network: Vec<Row>,
+}
+
+/// One refusal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Refusal {
+    /// Who refused: a gate, or a step that could not be done.
+    pub by: String,
+    /// The rule.
+    pub code: Code,
+    /// In words.
+    pub reason: String,
+    /// What it is made of; never empty.
+    pub rows: Vec<Row>,
+}
+
+/// One thing that was refused.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The path, the command or the place it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Which part of the rule, where it has parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What is wrong, in words that follow what it is about.
+    pub problem: String,
+    /// What the contract says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Clause>,
+    /// What the contract would have to say; all of it together.
+    pub widening: Vec<Widening>,
+    /// What to know beside that, or why no contract would help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A place of a contract.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Clause {
+    /// As a JSON pointer.
+    pub pointer: String,
+    /// What stands there, or holds because nothing does.
+    pub value: Value,
+}
+
+impl Why {
+    /// Why the run of `records` came out as it did.
+    pub fn of(records: &[Record]) -> Result<Self, BadLedger> {
+        let state = State::fold(records)?;
+        let mut refusals = Vec::new();
+        for record in records {
+            match Fact::of(&record.event, record.seq)? {
+                Fact::Failed { step, verdict } => {
+                    let step = serde_json::to_value(step).unwrap_or_default();
+                    let by = format!("step {}", step.as_str().unwrap_or_default());
+                    refusals.push(refusal(&state, by, None, verdict));
+                }
+                Fact::Refused(judged) | Fact::Violation(judged) => {
+                    let by = format!("{} gate", judged.gate.name());
+                    refusals.push(refusal(&state, by, Some(judged.gate), judged.verdict));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self {
+            run_id: state.names.run_id.clone(),
+            network: network(&state),
+            verdict: state.finished,
+            refusals,
+        })
+    }
+
+    /// Everything the contract would have to say for the run to pass; `None` if that is not all it
+    /// would take.
+    pub fn widening(&self) -> Option<Vec<Widening>> {
+        let mut all: Vec<Widening> = Vec::new();
+        for row in self.refusals.iter().flat_map(|refusal| &refusal.rows) {
+            if row.widening.is_empty() {
+                return None;
+            }
+            for one in &row.widening {
+                if !all.contains(one) {
+                    all.push(one.clone());
+                }
+            }
+        }
+        let alone = |one: &Widening| !all.iter().any(|other| one.is_within(other));
+        Some(all.iter().filter(|one| alone(one)).cloned().collect())
+    }
+}
+
+fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> Refusal {
+    let mut rows = match (gate, verdict.code) {
+        (Some(Gate::Diff), Code::DiffRefused) => diff::rows(state, &verdict),
+        (Some(Gate::Policy), _) => policy(state, &verdict),
+        (Some(Gate::Acceptance), _) => acceptance(state, &verdict),
+        (Some(Gate::Agent), _) => limit::of_agent(state).into_iter().collect(),
+        (Some(Gate::Output), _) => output(state, &verdict).into_iter().collect(),
+        (_, Code::LeaseHeld) => held(&verdict),
+        (_, _) => found(&verdict),
+    };
+    if rows.is_empty() {
+        rows.push(Row::hopeless(None, &verdict.reason, remedy(verdict.code)));
+    }
+    Refusal {
+        by,
+        code: verdict.code,
+        reason: verdict.reason,
+        rows,
+    }
+}
+
+impl Row {
+    /// Something that no contract would have opened.
+    fn hopeless(about: Option<String>, problem: &str, note: impl Into<String>) -> Self {
+        Self {
+            about,
+            rule: None,
+            problem: problem.to_owned(),
+            contract: None,
+            widening: Vec::new(),
+            note: Some(note.into()),
+        }
+    }
+}
+
+impl Clause {
+    /// What `state`'s contract says at `pointer`.
+    fn at(state: &State, pointer: impl Into<String>) -> Self {
+        let pointer = pointer.into();
+        let document = serde_json::to_value(&state.opened.contract).unwrap_or_default();
+        let value = document.pointer(&pointer).cloned().unwrap_or_default();
+        Self { pointer, value }
+    }
+}
+
+/// What helps where no contract does.
+fn remedy(code: Code) -> &'static str {
+    match code {
+        Code::EmptyDiff => "a run has to leave a change; say in the objective what is to change",
+        Code::TreeChanged => "an acceptance command has to leave tracked files as they are",
+        Code::Cancelled => "somebody ended the run; start it again",
+        Code::AgentFailed => "the agent has to end well; what it printed is in the bundle",
+        Code::TokenLimit => {
+            "what an agent may spend is said in `provost.toml` of the base, under its name"
+        }
+        _ => "nothing that a contract says would have changed this",
+    }
+}
+
+/// The rows that a verdict lists: a path and what is wrong there.
+fn listed(verdict: &Verdict) -> Vec<(String, String, Value)> {
+    let details = verdict.details.as_ref();
+    let rows = details.and_then(|details| details.get("findings")?.as_array());
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    rows.into_iter()
+        .flatten()
+        .map(|row| (text(row, "path"), text(row, "problem"), row.clone()))
+        .collect()
+}
+
+fn found(verdict: &Verdict) -> Vec<Row> {
+    let row = |(path, problem, _): (String, String, Value)| {
+        Row::hopeless(Some(path), &problem, remedy(verdict.code))
+    };
+    listed(verdict).into_iter().map(row).collect()
+}
+
+/// What is wrong with the contract itself: the line is the remedy.
+fn policy(state: &State, verdict: &Verdict) -> Vec<Row> {
+    let row = |(path, problem, row): (String, String, Value)| Row {
+        contract: Some(Clause::at(state, path.clone())),
+        rule: row["code"].as_str().map(str::to_owned),
+        ..Row::hopeless(Some(path), &problem, "the contract has to change here")
+    };
+    listed(verdict).into_iter().map(row).collect()
+}
+
+fn acceptance(state: &State, verdict: &Verdict) -> Vec<Row> {
+    let row = |(path, problem, row): (String, String, Value)| {
+        let name = row["name"].as_str().unwrap_or_default();
+        let tests = &state.opened.contract.acceptance_tests;
+        let at = tests.iter().position(|test| test.name == name);
+        let clause = at.map(|at| Clause::at(state, format!("/acceptance_tests/{at}")));
+        let log = row["log"].as_str().unwrap_or_default();
+        let made = Row {
+            contract: clause,
+            ..Row::hopeless(
+                Some(path),
+                &problem,
+                format!("it has to pass; what it printed is in {log}"),
+            )
+        };
+        if verdict.code == Code::TestsFewer {
+            return Row {
+                widening: vec![Widening::set("/x_provost/permit/fewer_tests", json!(true))],
+                note: None,
+                ..made
+            };
+        }
+        let ran = ran(state, name);
+        match ran.and_then(|ran| limit::of(state, ran.ending)) {
+            Some(limit) => Row {
+                about: made.about,
+                problem,
+                ..limit
+            },
+            None => made,
+        }
+    };
+    listed(verdict).into_iter().map(row).collect()
+}
+
+/// The command called `name`, as it ran on the candidate.
+fn ran<'a>(state: &'a State, name: &str) -> Option<&'a CommandRun> {
+    let run = state.tests.get(&Side::Candidate)?;
+    run.commands.iter().find(|ran| ran.name == name)
+}
+
+fn output(state: &State, verdict: &Verdict) -> Option<Row> {
+    let contract = state.contract.as_ref().ok()?;
+    let outputs = &contract.document.required_outputs;
+    let asks = |kind: OutputType| matches!(kind, OutputType::Report | OutputType::Json);
+    let at = outputs.iter().position(|output| asks(output.r#type));
+    let clause = match (contract.result, at) {
+        (ResultRule::Required, Some(at)) => Clause::at(state, format!("/required_outputs/{at}")),
+        _ => Clause::at(state, "/inputs/artifacts"),
+    };
+    Some(Row {
+        contract: Some(clause),
+        ..Row::hopeless(
+            Some(command::line(&state.opened.agent)),
+            &verdict.reason,
+            "the agent has to leave a result that fits; `provost schema` prints the schemas",
+        )
+    })
+}
+
+fn held(verdict: &Verdict) -> Vec<Row> {
+    let details = verdict.details.as_ref();
+    let holders = details.and_then(|details| details.get("holders")?.as_array());
+    let row = |holder: &Value| {
+        let run = holder["run_id"].as_str().unwrap_or_default().to_owned();
+        let paths = holder["paths"].as_array().into_iter().flatten();
+        let paths: Vec<&str> = paths.filter_map(Value::as_str).collect();
+        let problem = format!("holds {}", paths.join(", "));
+        Row::hopeless(Some(run), &problem, "wait for its end, or take other paths")
+    };
+    holders.into_iter().flatten().map(row).collect()
+}
+
+/// The places that the agent asked for in vain.
+fn network(state: &State) -> Vec<Row> {
+    let traffic = state.agent.iter().flat_map(|agent| &agent.network);
+    let mut rows: Vec<Row> = Vec::new();
+    for line in traffic.filter(|line| line.code == Code::NetworkRefused) {
+        if rows
+            .iter()
+            .any(|row| row.about.as_ref() == Some(&line.target))
+        {
+            continue;
+        }
+        let problem = line
+            .reason
+            .as_deref()
+            .unwrap_or("was asked for and is not granted");
+        let mut row = Row {
+            contract: Some(Clause::at(state, "/x_provost/net")),
+            ..Row::hopeless(Some(line.target.clone()), problem, "")
+        };
+        if let Ok(place) = Endpoint::parse(&line.target) {
+            row.widening = vec![
+                Widening::add("/x_provost/net", place.to_string()),
+                Widening::set("/tool_permissions/network", json!("allow")),
+            ];
+            row.note = None;
+        } else {
+            row.note = Some("it is no place that a contract could grant".to_owned());
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;

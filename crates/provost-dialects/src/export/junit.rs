@@ -1,0 +1,180 @@
+//! XML as `JUnit` writes it, as build servers read it.
+//!
+//! One suite for each acceptance command. Its cases are the tests that the command named, if it
+//! named all that it counted; else the command itself is the one case.
+
+use provost_core::gate::command;
+use provost_core::run::State;
+use provost_core::run::fact::{CommandRun, Ending, Side};
+use provost_core::run::judge::render_ending;
+
+use super::cases::{self, Case, Outcome};
+
+/// The most bytes of a log that a document quotes.
+const MOST: usize = 64 * 1024;
+
+/// The document about the candidate of the run, whose logs are read by `log`.
+pub fn render(state: &State, log: &dyn Fn(&str) -> Vec<u8>) -> String {
+    let run = state.tests.get(&Side::Candidate);
+    let commands = run.map_or(&[][..], |run| &run.commands);
+    let suites: Vec<Suite> = commands.iter().map(|ran| Suite::of(ran, log)).collect();
+    let sum = |of: fn(&Suite) -> usize| suites.iter().map(of).sum::<usize>();
+    let time: u64 = commands.iter().map(|ran| ran.wall_ms).sum();
+    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    text += &format!(
+        "<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\" \
+         time=\"{}\">\n",
+        escape(&state.names.run_id),
+        sum(|suite| suite.cases.len()),
+        sum(|suite| suite.count(Outcome::Failed)),
+        sum(|suite| suite.count(Outcome::Skipped)),
+        seconds(time)
+    );
+    for suite in &suites {
+        text += &suite.render(&state.latest);
+    }
+    text + "</testsuites>\n"
+}
+
+/// One acceptance command.
+struct Suite {
+    name: String,
+    line: String,
+    wall_ms: u64,
+    ending: Ending,
+    cases: Vec<Case>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Suite {
+    fn of(ran: &CommandRun, log: &dyn Fn(&str) -> Vec<u8>) -> Self {
+        let read = |name: &str| String::from_utf8_lossy(&log(name)).into_owned();
+        let (stdout, stderr) = (read(&ran.stdout.file), read(&ran.stderr.file));
+        let passed = ran.ending == Ending::Exited(0);
+        let named = ran.tally.as_ref();
+        let named = named.and_then(|tally| cases::of(&stdout, &stderr, tally));
+        // A command that failed although all its tests passed has failed by itself.
+        let told =
+            |cases: &Vec<Case>| passed || cases.iter().any(|case| case.outcome == Outcome::Failed);
+        let cases = named.filter(told).unwrap_or_else(|| {
+            vec![Case {
+                name: command::line(&ran.argv),
+                outcome: if passed {
+                    Outcome::Passed
+                } else {
+                    Outcome::Failed
+                },
+            }]
+        });
+        Self {
+            name: ran.name.clone(),
+            line: command::line(&ran.argv),
+            wall_ms: ran.wall_ms,
+            ending: ran.ending,
+            cases,
+            stdout,
+            stderr,
+        }
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        self.cases
+            .iter()
+            .filter(|case| case.outcome == outcome)
+            .count()
+    }
+
+    fn render(&self, at: &str) -> String {
+        let name = escape(&self.name);
+        let mut text = format!(
+            "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" \
+             errors=\"0\" time=\"{}\" timestamp=\"{}\">\n",
+            self.cases.len(),
+            self.count(Outcome::Failed),
+            self.count(Outcome::Skipped),
+            seconds(self.wall_ms),
+            escape(at)
+        );
+        let property = |key: &str, value: &str| {
+            format!(
+                "      <property name=\"{key}\" value=\"{}\"/>\n",
+                escape(value)
+            )
+        };
+        text += "    <properties>\n";
+        text += &property("command", &self.line);
+        text += &property("ending", &render_ending(self.ending));
+        text += "    </properties>\n";
+        for case in &self.cases {
+            let called = escape(&case.name);
+            let inner = match case.outcome {
+                Outcome::Passed => String::new(),
+                Outcome::Skipped => "<skipped/>".to_owned(),
+                Outcome::Failed => {
+                    let words = escape(&render_ending(self.ending));
+                    format!("<failure message=\"{words}\"/>")
+                }
+            };
+            text += &format!(
+                "    <testcase classname=\"{name}\" name=\"{called}\">{inner}</testcase>\n"
+            );
+        }
+        text += &stream("system-out", &self.stdout);
+        text += &stream("system-err", &self.stderr);
+        text + "  </testsuite>\n"
+    }
+}
+
+fn stream(name: &str, text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("    <{name}>{}</{name}>\n", escape(tail(text)))
+}
+
+/// The end of `text`, from the beginning of a character.
+fn tail(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(MOST);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+/// `text` as XML holds it; a character that no XML holds is shown as unknown.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\t' | '\n' => safe.push(letter),
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            other if other.is_control() => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_printed_ends_an_element() {
+        assert_eq!(
+            escape("</system-out>\u{1b}[31m \"a\" & ]]>\u{fffe}"),
+            "&lt;/system-out&gt;\u{fffd}[31m &quot;a&quot; &amp; ]]&gt;\u{fffd}"
+        );
+        let long = format!("é{}", "x".repeat(MOST - 1));
+        assert_eq!(tail(&long).len(), MOST - 1);
+    }
+}

@@ -1,0 +1,320 @@
+//! Builds the files of a sealed run again, or does its gates and acceptance commands again.
+//!
+//! # Invariants
+//!
+//! - Nothing is compared with evidence that does not verify.
+//! - No sealed file is touched: what comes of a replay lies in the directory of its own, named by a
+//!   record of the second chain that is written before it.
+//! - What could not be compared is never called equal.
+
+use std::collections::BTreeMap;
+
+use provost_core::bundle::after::{REPLAY_STARTED, Replay, ReplayStart, TEST_RESULT};
+use provost_core::bundle::dsse::Envelope;
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::layout::{ATTESTATION, MANIFEST};
+use provost_core::bundle::replay::{Differences, with_facts};
+use provost_core::bundle::report::{ReexecReport, RunManifest, Sha256, Time};
+use provost_core::bundle::verify::{Files, Pins};
+use provost_core::code::Code;
+use provost_core::json;
+use provost_core::object::{Oid, sha256};
+use provost_core::path::RawPath;
+use provost_core::run::fact::{Ending, Side, TestRun};
+use provost_core::run::{State, effect};
+use serde_json::json;
+
+use crate::after::{self, AfterPorts, Looking};
+use crate::land::Changed;
+use crate::ports::{Bundle, Clock, Kept, PortError, Watch};
+use crate::seal::{self, Made};
+
+/// Does on this machine what a sealed run did on some machine.
+pub trait Bench {
+    /// Makes sure that the trees of the run are there; `pack` has what only the run has.
+    fn trees(&mut self, base: &Oid, tree: &Oid, pack: Vec<u8>) -> Result<(), PortError>;
+
+    /// What `tree` changes in the commit `base`, with everything the diff gate looks at.
+    fn changes(&mut self, base: &Oid, tree: &Oid) -> Result<Changed, PortError>;
+
+    /// Runs the contract's commands in a fresh workspace of exactly one tree.
+    fn accept(
+        &mut self,
+        order: &effect::Accept,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError>;
+
+    /// The patch from one tree to another.
+    fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
+
+    /// The kernel that makes the boxes.
+    fn kernel(&mut self) -> Result<String, PortError>;
+
+    /// Removes what the replay left in the cache.
+    fn tidy(&mut self) -> Result<(), PortError>;
+}
+
+/// The ports that a replay goes through.
+pub type ReplayPorts<'a> = AfterPorts<'a, dyn Bench + 'a>;
+
+/// What came of building a bundle again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rehydrated {
+    /// The files that were built and compared.
+    pub built: Vec<String>,
+    /// The files that hold what was measured, and so are only what they are.
+    pub measured: Vec<String>,
+    /// What differs.
+    pub report: ReexecReport,
+}
+
+/// Builds every file of the sealed run `run_id` again that follows from its ledger and its trees.
+pub fn rehydrate(
+    bench: &mut dyn Bench,
+    evidence: &dyn after::Sealed,
+    (pins, trusted): (&Pins, &[PublicKey]),
+    clock: &dyn Clock,
+    run_id: &str,
+) -> Result<Rehydrated, PortError> {
+    let (state, head) = after::read(&*evidence.files()?, run_id)?;
+    after::verified(&*evidence.files()?, trusted, pins)?;
+    let sealed = Sealed::of(&*evidence.files()?)?;
+    let mut found = Differences::default();
+    let made = made(bench, &sealed, &state, &mut found);
+    let mut rebuilt = Rebuilt {
+        sealed: &sealed,
+        made: BTreeMap::new(),
+    };
+    let contract = serde_json::to_vec_pretty(&state.opened.contract)
+        .map_err(|error| PortError::of(Code::Bug, error))?;
+    rebuilt.put("contract.json", &contract)?;
+    let statement = seal::write(&mut rebuilt, &state, &made, &head)?;
+    let built: BTreeMap<String, Vec<u8>> = rebuilt.made;
+    for (name, bytes) in &built {
+        found.file(name, sealed.bytes(name), bytes);
+    }
+    let envelope = sealed.bytes(ATTESTATION).unwrap_or_default();
+    let signed = Envelope::parse(envelope)
+        .and_then(|envelope| envelope.unverified_payload())
+        .map_err(|error| PortError::of(Code::SignatureInvalid, error))?;
+    found.file(ATTESTATION, Some(&signed), statement.as_bytes());
+    let named = sealed
+        .named
+        .keys()
+        .filter(|name| !built.contains_key(*name));
+    Ok(Rehydrated {
+        measured: named.cloned().collect(),
+        built: built.into_keys().chain([ATTESTATION.to_owned()]).collect(),
+        report: found.report(run_id, now(clock)?),
+    })
+}
+
+/// What only the machine can make, made again; objects are proven by verification.
+fn made(bench: &mut dyn Bench, sealed: &Sealed, state: &State, found: &mut Differences) -> Made {
+    let mut made = Made {
+        patch: Vec::new(),
+        objects: None,
+    };
+    let Some(captured) = &state.captured else {
+        return made;
+    };
+    let pack = sealed.bytes(PACK).unwrap_or_default().to_vec();
+    let base = &state.opened.base_commit;
+    let patch = bench
+        .trees(base, &captured.tree, pack)
+        .and_then(|()| bench.patch(&state.opened.base_tree, &captured.tree));
+    match patch {
+        Ok(patch) => made.patch = patch,
+        Err(error) => {
+            // The rest can still be compared, with the patch that was sealed.
+            found.errors.push(format!("{PATCH}: {error}"));
+            made.patch = sealed.bytes(PATCH).unwrap_or_default().to_vec();
+        }
+    }
+    made
+}
+
+const PACK: &str = "git/objects.pack";
+const PATCH: &str = "patch.diff";
+
+/// The files of a sealed run that its manifest names, with what is beside them.
+struct Sealed {
+    bytes: BTreeMap<String, Vec<u8>>,
+    named: BTreeMap<String, Kept>,
+}
+
+impl Sealed {
+    fn of(files: &dyn Files) -> Result<Self, PortError> {
+        let read = |name: &str| {
+            let bytes = files.read(&RawPath::new(name));
+            bytes.map_err(|problem| {
+                PortError::new(Code::EvidenceIncomplete, format!("`{name}` {problem}"))
+            })
+        };
+        let mut bytes = BTreeMap::new();
+        for name in [MANIFEST, ATTESTATION] {
+            bytes.insert(name.to_owned(), read(name)?);
+        }
+        let manifest: RunManifest = json::parse_as(&bytes[MANIFEST])
+            .map_err(|error| PortError::of(Code::EvidenceAltered, error))?;
+        let mut named = BTreeMap::new();
+        for name in manifest.evidence_hashes.into_keys() {
+            let content = read(&name)?;
+            named.insert(name.clone(), kept(&name, &content));
+            bytes.insert(name, content);
+        }
+        Ok(Self { bytes, named })
+    }
+
+    /// The bytes of a file, if it is there.
+    fn bytes(&self, name: &str) -> Option<&[u8]> {
+        self.bytes.get(name).map(Vec::as_slice)
+    }
+}
+
+fn kept(name: &str, bytes: &[u8]) -> Kept {
+    Kept {
+        name: name.to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: sha256(bytes),
+    }
+}
+
+/// A bundle in memory: what is built again, on top of what was measured.
+struct Rebuilt<'a> {
+    sealed: &'a Sealed,
+    made: BTreeMap<String, Vec<u8>>,
+}
+
+impl Bundle for Rebuilt<'_> {
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        self.made.insert(name.to_owned(), bytes.to_vec());
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {
+        let made = self.made.get(name).map(Vec::as_slice);
+        Ok(made.or_else(|| self.sealed.bytes(name)).map(<[u8]>::to_vec))
+    }
+
+    fn list(&self) -> Result<Vec<Kept>, PortError> {
+        let mut all = self.sealed.named.clone();
+        for (name, bytes) in &self.made {
+            all.insert(name.clone(), kept(name, bytes));
+        }
+        Ok(all.into_values().collect())
+    }
+}
+
+/// What came of doing a run again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reexecuted {
+    /// What differs.
+    pub report: ReexecReport,
+    /// Where the bundle keeps it.
+    pub replay: Replay,
+}
+
+/// Does the gates and the acceptance commands of the sealed run `run_id` again, which this process
+/// holds the lock of.
+pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted, PortError> {
+    let (mut chapter, _) = after::Chapter::begin(ports, run_id, |_| Ok(()))?;
+    let start = ReplayStart::next(chapter.after.records());
+    chapter.note(REPLAY_STARTED, &start)?;
+    let found = again(&mut chapter, &start);
+    let tidied = chapter.ports.target.tidy();
+    let report = found?.report(run_id, chapter.now()?);
+    tidied?;
+    let mut bytes =
+        serde_json::to_vec_pretty(&report).map_err(|error| PortError::of(Code::Bug, error))?;
+    bytes.push(b'\n');
+    let replay = Replay {
+        report: start.report(),
+        sha256: Sha256::of(&bytes),
+        hard_equal: report.hard_equal_pass,
+        soft_equal: report.soft_equal_pass,
+    };
+    chapter.ports.sealed.put_later(&replay.report, &bytes)?;
+    chapter.replayed(&replay)?;
+    Ok(Reexecuted { report, replay })
+}
+
+/// One replay of one run.
+type Chapter<'p, 'a> = after::Chapter<'p, 'a, dyn Bench + 'a>;
+
+fn again(chapter: &mut Chapter<'_, '_>, start: &ReplayStart) -> Result<Differences, PortError> {
+    let mut found = Differences::default();
+    let state = chapter.state.clone();
+    let changes = changes(chapter, &state, &mut found)?;
+    let mut tests = Vec::new();
+    // Without its trees nothing can be tested, and that is an error already.
+    let there = found.errors.is_empty();
+    for (side, sealed) in state.tests.iter().filter(|_| there) {
+        let run = test(chapter, *side, sealed, start.side(*side))?;
+        found.tests(*side, sealed, &run);
+        tests.push(run);
+    }
+    if there {
+        found.gates(&state, &with_facts(&state, changes, tests));
+    }
+    if let Some(test) = &state.tested {
+        let kernel = chapter.ports.target.kernel()?;
+        found.soft("box kernel", &json!(test.kernel), &json!(kernel));
+    }
+    Ok(found)
+}
+
+/// What the sealed tree changes in its base, looked at once more.
+fn changes(
+    chapter: &mut Chapter<'_, '_>,
+    state: &State,
+    found: &mut Differences,
+) -> Result<Option<Vec<provost_core::change::Change>>, PortError> {
+    let Some(captured) = &state.captured else {
+        return Ok(None);
+    };
+    let files = chapter.ports.sealed.files()?;
+    let pack = files.read(&RawPath::new(PACK)).unwrap_or_default();
+    let (base, tree) = (&state.opened.base_commit, &captured.tree);
+    let bench = &mut *chapter.ports.target;
+    let changed = bench
+        .trees(base, tree, pack)
+        .and_then(|()| bench.changes(base, tree));
+    match changed {
+        Ok(changed) => {
+            found.changes(&captured.changes, &changed.changes);
+            Ok(Some(changed.changes))
+        }
+        Err(error) => {
+            found.errors.push(format!("changed_files: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Runs the acceptance commands on the tree of one side, and writes down what they did.
+fn test(
+    chapter: &mut Chapter<'_, '_>,
+    side: Side,
+    sealed: &TestRun,
+    logs: String,
+) -> Result<TestRun, PortError> {
+    // As on a merge: nothing is taken from a memory, and every log has a place of its own.
+    let order = chapter.state.accept_merge(sealed.tree.clone(), logs);
+    let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
+    let mut watch = Looking(&mut *chapter.ports.observer);
+    let mut run = chapter.ports.target.accept(&order, &mut watch)?;
+    run.side = side;
+    chapter.note(TEST_RESULT, &run)?;
+    let cancelled = |ending: Ending| ending == Ending::Cancelled;
+    if run.commands.iter().any(|ran| cancelled(ran.ending)) {
+        return Err(PortError::new(Code::Cancelled, "the replay was cancelled"));
+    }
+    Ok(run)
+}
+
+fn now(clock: &dyn Clock) -> Result<Time, PortError> {
+    let now = clock.timestamp();
+    now.try_into()
+        .map_err(|_| PortError::new(Code::Bug, "the clock gives no time"))
+}

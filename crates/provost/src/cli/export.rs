@@ -1,0 +1,248 @@
+//! `provost export`: a run in the words of other tools.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::layout::{ATTESTATION, LEDGER};
+use provost_core::bundle::verify::{self, Files as _};
+use provost_core::code::Code;
+use provost_core::object::{Kind, Mode, Oid, sha256};
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::record::{self, Head, Record};
+use provost_core::run::State;
+use provost_core::run::why::Why;
+use provost_dialects::export::{junit, packet, sarif};
+use provost_dialects::packet::{Document, Source};
+use provost_host::bundle::Directory;
+use provost_host::git::{GitError, Repository};
+use serde_json::{Value, json};
+
+use super::runs::Which;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+use crate::show::Reader;
+
+/// Say what a run came to in a format of other tools.
+#[derive(Args)]
+#[command(after_help = "\
+The bundle is verified first: nothing is exported from evidence that cannot be trusted.
+  junit        the acceptance commands on the candidate; their tests by name where they print them
+  sarif        everything that was refused, SARIF 2.1.0
+  attestation  the signed statement, byte by byte
+  packet       a control packet of an accepted run, as the directory PATH/RUN;
+               `provost check packet --phase-id RUN --packet-root PATH` judges it
+
+Examples:
+  provost export last --as sarif --out provost.sarif
+  provost export last --as packet --out packets --docs docs/guide.md")]
+pub(super) struct Export {
+    #[command(flatten)]
+    which: Which,
+
+    /// The format.
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: Format,
+
+    /// Where to write it, instead of standard output; a packet needs it.
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+
+    /// A document that the task must have updated, for a packet; repeat for more.
+    #[arg(long, value_name = "PATH")]
+    docs: Vec<String>,
+}
+
+/// What a run is said in.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Packet,
+    Sarif,
+    Junit,
+    Attestation,
+}
+
+pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&export.which.run)?;
+    let run = Sealed::open(&place, &run_id)?;
+    let (bytes, json) = match export.format {
+        Format::Packet => return packet(export, &place, &run),
+        Format::Attestation => {
+            let bytes = run.read(ATTESTATION);
+            let json = serde_json::from_slice(&bytes).unwrap_or_default();
+            (bytes, json)
+        }
+        Format::Sarif => {
+            let why = Why::of(&run.records);
+            let why = why.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+            let json = sarif::render(&run.state, &why);
+            (format!("{json:#}\n").into_bytes(), json)
+        }
+        Format::Junit => {
+            let text = junit::render(&run.state, &|name| run.read(name));
+            let json = json!({ "run_id": run_id, "junit": text });
+            (text.into_bytes(), json)
+        }
+    };
+    match &export.out {
+        Some(file) => {
+            fs::write(file, &bytes)
+                .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))?;
+            let json = json!({ "run_id": run_id, "out": file, "sha256": sha256(&bytes) });
+            Ok(Answer::data(json, format!("wrote {}\n", file.display())))
+        }
+        None => Ok(printed(&bytes, json, reader)),
+    }
+}
+
+/// Data as it is, for whoever reads it; a program that wants JSON gets JSON.
+fn printed(bytes: &[u8], json: Value, reader: Reader) -> Answer {
+    if reader == Reader::Program {
+        return Answer::data(json, "");
+    }
+    // A reader that went away is not our failure.
+    let _ = io::stdout().lock().write_all(bytes);
+    Answer::silent()
+}
+
+/// A run whose evidence was verified just now.
+struct Sealed {
+    files: Directory,
+    records: Vec<Record>,
+    state: State,
+}
+
+impl Sealed {
+    fn open(place: &Place, run_id: &str) -> Result<Self, Failure> {
+        let open = || {
+            let directory = Directory::open(&place.run(run_id));
+            directory.map_err(|error| Failure::of(Code::InputUnreadable, &error))
+        };
+        let keys: Vec<PublicKey> = super::verify::trusted()?
+            .iter()
+            .map(|known| known.key)
+            .collect();
+        let report = verify::verify(&open()?, &keys, &place.pins(run_id)?, None);
+        let verdict = report.verdict();
+        if !verdict.allow {
+            let failure = Failure::new(verdict.code, verdict.reason);
+            return Err(failure.hint(format!("provost verify {run_id}")));
+        }
+        let files = open()?;
+        let altered = |what: String| Failure::new(Code::EvidenceAltered, what);
+        let bytes = files.read(&RawPath::new(LEDGER)).map_err(altered)?;
+        let chain = record::read(&bytes, Head::genesis());
+        let chain = chain.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        let state = State::fold(&chain.records);
+        let state = state.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        Ok(Self {
+            files,
+            records: chain.records,
+            state,
+        })
+    }
+
+    /// A file of the bundle; verification missed none that is needed.
+    fn read(&self, name: &str) -> Vec<u8> {
+        self.files.read(&RawPath::new(name)).unwrap_or_default()
+    }
+}
+
+fn packet(export: &Export, place: &Place, run: &Sealed) -> Outcome {
+    let Some(root) = &export.out else {
+        let reason = "a packet is a directory; say where with --out";
+        return Err(Failure::new(Code::UsageError, reason));
+    };
+    let run_id = &run.state.names.run_id;
+    let accepted = run
+        .state
+        .finished
+        .as_ref()
+        .is_some_and(|verdict| verdict.allow);
+    let (Some(captured), true) = (&run.state.captured, accepted) else {
+        let reason = format!("{run_id} was not accepted, and a packet says that it was");
+        return Err(Failure::new(Code::NotAccepted, reason));
+    };
+    let directory = root.join(run_id);
+    if directory.exists() {
+        let reason = format!("`{}` is there already", directory.display());
+        return Err(Failure::new(Code::UsageError, reason));
+    }
+    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
+    let mut known = BTreeMap::new();
+    let base = digests(&place.repo, &run.state.opened.base_tree, &mut known)?;
+    let candidate = digests(&place.repo, &captured.tree, &mut known)?;
+    let tree = place.repo.read_tree(&captured.tree).map_err(git)?;
+    let document = |path: &String| {
+        let node = RepoPath::try_from(path.as_str()).ok();
+        let node = node.and_then(|path| tree.get(&RawPath::from(&path)));
+        let source = match node.map(|node| place.repo.blob(&node.oid)) {
+            None => Source::Missing,
+            Some(Ok(bytes)) => Source::Bytes(bytes),
+            Some(Err(error)) => Source::Unreadable(error.to_string()),
+        };
+        Document {
+            path: path.clone(),
+            source,
+        }
+    };
+    let material = packet::Material {
+        state: &run.state,
+        records: &run.records,
+        trees: [base, candidate],
+        log: &|name| run.read(name),
+        docs: export.docs.iter().map(document).collect(),
+    };
+    let files = match packet::compose(material, &super::packet::signing_key()?) {
+        Ok(files) => files,
+        Err(verdict) => return Ok(verdict.into()),
+    };
+    write(&directory, &files)?;
+    let json = json!({ "run_id": run_id, "packet": directory, "phase_id": run_id });
+    let text = format!(
+        "wrote {}\nnext: provost check packet --phase-id {run_id} --packet-root {}\n",
+        directory.display(),
+        root.display()
+    );
+    Ok(Answer::data(json, text))
+}
+
+fn write(directory: &Path, files: &BTreeMap<&'static str, String>) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::of(Code::HostFailed, &error).about(directory);
+    fs::create_dir_all(directory).map_err(failed)?;
+    for (name, text) in files {
+        fs::write(directory.join(name), text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// SHA-256 of every file of `tree`; `known` has those of objects that were seen before.
+fn digests(
+    repo: &Repository,
+    tree: &Oid,
+    known: &mut BTreeMap<Oid, String>,
+) -> Result<packet::Digests, Failure> {
+    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
+    let mut batch = repo.batch().map_err(git)?;
+    let mut digests = packet::Digests::new();
+    for (path, node) in repo.read_tree(tree).map_err(git)? {
+        if node.mode == Mode::Gitlink {
+            continue;
+        }
+        let path = RepoPath::try_from(&path).map_err(|error| {
+            let reason = format!("`{path}` {error}, so no packet can name it");
+            Failure::new(Code::PacketRefused, reason)
+        })?;
+        if !known.contains_key(&node.oid) {
+            let bytes = batch.one(&node.oid, Kind::Blob).map_err(git)?;
+            known.insert(node.oid.clone(), sha256(&bytes));
+        }
+        let digest = known.get(&node.oid).cloned().unwrap_or_default();
+        digests.insert(path.into(), digest);
+    }
+    Ok(digests)
+}

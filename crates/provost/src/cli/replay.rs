@@ -1,0 +1,156 @@
+//! `provost replay`: the files of a run built again, or its gates and tests done again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::report::{Difference, ReexecReport};
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::wording::counted;
+use provost_engine::replay::{Reexecuted, Rehydrated};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session;
+use crate::show::{Reader, plain};
+
+use super::runs::Which;
+use super::verify;
+
+/// How many differences a person is shown at once.
+const MOST_SHOWN: usize = 40;
+
+/// The most characters of a value that are shown.
+const LONGEST: usize = 120;
+
+/// Build the files of a run again, or do its gates and tests again, and compare.
+#[derive(Args)]
+#[command(after_help = "\
+Without --reexec every file that follows from the ledger and the trees is built again in memory and
+compared with the sealed one. With --reexec the gates look at the sealed trees again and the acceptance
+commands run again, in a fresh box, on the base and on the candidate. That can be repeated as often as you
+like: what comes of it is kept beside the sealed files, and `provost verify` still holds.
+
+Exit 0: everything that must be equal is. 1: something differs. 5: the evidence cannot be trusted.
+
+Examples:
+  provost replay last
+  provost replay last --reexec --out report.json")]
+pub(super) struct Again {
+    #[command(flatten)]
+    which: Which,
+
+    /// Do the gates and the acceptance commands again.
+    #[arg(long)]
+    reexec: bool,
+
+    /// Write the report (`reexec_report.v1`) to this file as well.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&again.which.run)?;
+    let (report, json, words) = if again.reexec {
+        let mut onlooker = Onlooker::new(reader == Reader::Program);
+        let done = session::reexecute(place, &run_id, &mut onlooker);
+        onlooker.clear();
+        let Reexecuted { report, replay } = done?;
+        let words = format!("  report   {}\n", replay.report);
+        let mut json = json!(report);
+        json["report"] = json!(replay.report);
+        (report, json, words)
+    } else {
+        let Rehydrated {
+            built,
+            measured,
+            report,
+        } = session::rehydrate(place, &run_id, &keys()?)?;
+        let words = format!(
+            "  built    {}\n  measured {}, taken as they are\n",
+            counted(built.len(), "file"),
+            counted(measured.len(), "file")
+        );
+        let mut json = json!(report);
+        json["built"] = json!(built);
+        json["measured"] = json!(measured);
+        (report, json, words)
+    };
+    if let Some(file) = &again.out {
+        write(file, &report)?;
+    }
+    let exit = if report.hard_equal_pass {
+        Exit::Yes
+    } else {
+        Code::ReplayDiffers.exit()
+    };
+    Ok(Answer {
+        exit,
+        json,
+        text: text(&report, &words),
+    })
+}
+
+/// The keys whose seals count here.
+fn keys() -> Result<Vec<PublicKey>, Failure> {
+    let known = verify::trusted()?;
+    Ok(known.iter().map(|known| known.key).collect())
+}
+
+fn write(file: &Path, report: &ReexecReport) -> Result<(), Failure> {
+    let text = format!("{:#}\n", json!(report));
+    fs::write(file, text).map_err(|error| Failure::of(Code::HostFailed, &error).about(file))
+}
+
+fn text(report: &ReexecReport, words: &str) -> String {
+    let mut text = if report.hard_equal_pass {
+        format!("equal: {}\n", report.run_id)
+    } else {
+        let count = counted(report.hard_diffs.len() + report.errors.len(), "thing");
+        format!(
+            "differs[{}]: {count} that must be equal\n",
+            Code::ReplayDiffers
+        )
+    };
+    for difference in report.hard_diffs.iter().take(MOST_SHOWN) {
+        text += &format!("  {}\n", said(difference));
+    }
+    for error in report.errors.iter().take(MOST_SHOWN) {
+        text += &format!("  not compared: {}\n", one_line(error));
+    }
+    if !report.soft_diffs.is_empty() {
+        let count = counted(report.soft_diffs.len(), "difference");
+        text += &format!("  and {count} that a machine may make\n");
+    }
+    for difference in report.soft_diffs.iter().take(MOST_SHOWN) {
+        text += &format!("    {}\n", said(difference));
+    }
+    text += words;
+    if !report.hard_equal_pass {
+        text += &format!("hint: provost explain {}\n", Code::ReplayDiffers);
+    }
+    text
+}
+
+fn said(difference: &Difference) -> String {
+    let side = |value: &Option<Value>| match value {
+        None => "nothing".to_owned(),
+        Some(value) => {
+            let text = value.to_string();
+            let cut: String = text.chars().take(LONGEST).collect();
+            let dots = if cut.len() < text.len() { "…" } else { "" };
+            cut + dots
+        }
+    };
+    let (sealed, again) = (side(&difference.expected), side(&difference.actual));
+    one_line(&format!("{}: was {sealed}, is {again}", difference.key))
+}
+
+fn one_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
+}

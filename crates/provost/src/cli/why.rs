@@ -1,0 +1,248 @@
+//! `provost why RUN`: what was refused, by which line of the contract, and what would open it.
+
+use clap::Args;
+use provost_core::json;
+use provost_core::run::fact::ContractSource;
+use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
+use provost_core::wording::counted;
+use provost_dialects::document::Format;
+use provost_dialects::lines::Lines;
+use serde_json::Value;
+
+use super::runs::Which;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+use crate::show::plain;
+use crate::{history, input};
+
+/// How many rows of one refusal a person is shown at once.
+const MOST_SHOWN: usize = 40;
+
+/// Say what was refused, by which line of the contract, and what would open it.
+#[derive(Args)]
+#[command(after_help = "\
+Everything is read from the ledger of the run. What would open a refusal is the least that would:
+exact paths, one permission, one place of the network. Nothing is widened by asking.
+
+Example:
+  provost why last")]
+pub(super) struct Asked {
+    #[command(flatten)]
+    which: Which,
+}
+
+pub(super) fn run(asked: &Asked) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&asked.which.run)?;
+    let records = history::records(&place, &run_id)?;
+    let why = Why::of(&records)
+        .map_err(|error| Failure::of(provost_core::code::Code::EvidenceAltered, &error))?;
+    let state = history::state(&place, &run_id)?;
+    let source = Source::of(&place, &run_id, state.opened.contract_source.as_ref());
+    let mut json = serde_json::to_value(&why).unwrap_or_default();
+    lines(&mut json, &source);
+    json["widening"] = serde_json::to_value(why.widening()).unwrap_or_default();
+    Ok(Answer::data(json, text(&why, &source)))
+}
+
+/// What the contract was read from.
+struct Source {
+    name: String,
+    lines: Lines,
+}
+
+impl Source {
+    /// The file in the bundle of `run_id`; one that is not there has no lines.
+    fn of(place: &Place, run_id: &str, kept: Option<&ContractSource>) -> Self {
+        let Some(ContractSource { path, .. }) = kept else {
+            return Self {
+                name: String::new(),
+                lines: Lines::default(),
+            };
+        };
+        let bytes = input::read(&place.run(run_id).join(path), json::LARGEST);
+        let format = Format::of_name(path).unwrap_or(Format::Json);
+        Self {
+            name: path.clone(),
+            lines: Lines::of(format, &bytes.unwrap_or_default()),
+        }
+    }
+}
+
+/// Adds to each place of the contract in `value` the line of the file that it stands on.
+fn lines(value: &mut Value, source: &Source) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| lines(item, source)),
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                lines(field, source);
+            }
+            let pointer = fields
+                .get("contract")
+                .and_then(|clause| clause["pointer"].as_str());
+            let line = pointer.and_then(|pointer| source.lines.line(pointer));
+            if let (Some(line), Some(clause)) = (line, fields.get_mut("contract")) {
+                clause["line"] = line.into();
+                clause["file"] = source.name.as_str().into();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn text(why: &Why, source: &Source) -> String {
+    let mut text = match &why.verdict {
+        None => format!("run {} has not ended\n", why.run_id),
+        Some(verdict) if verdict.allow => {
+            format!("accepted: {}\nnothing was refused\n", why.run_id)
+        }
+        Some(verdict) => format!("refused[{}]: {}\n", verdict.code, plain(&verdict.reason)),
+    };
+    for refusal in &why.refusals {
+        text += &format!("{}: {}\n", refusal.by, refusal.code);
+        for row in refusal.rows.iter().take(MOST_SHOWN) {
+            text += &shown(row, source);
+        }
+        let more = refusal.rows.len().saturating_sub(MOST_SHOWN);
+        if more > 0 {
+            text += &format!("  and {more} more; --json lists all\n");
+        }
+    }
+    if !why.network.is_empty() {
+        text += "network: asked for and not granted\n";
+    }
+    for row in why.network.iter().take(MOST_SHOWN) {
+        text += &shown(row, source);
+    }
+    text + &together(why)
+}
+
+fn shown(row: &Row, source: &Source) -> String {
+    let about = row.about.as_deref().unwrap_or_default();
+    let mut text = match about {
+        "" => format!("  {}\n", one_line(&row.problem)),
+        about => format!("  {}: {}\n", one_line(about), one_line(&row.problem)),
+    };
+    if let Some(clause) = &row.contract {
+        text += &format!("    contract  {}\n", said(clause, source));
+    }
+    for one in &row.widening {
+        text += &format!("    open by   {}\n", one_line(&words(one)));
+    }
+    if let Some(note) = &row.note {
+        text += &format!("    note      {}\n", one_line(note));
+    }
+    text
+}
+
+/// What the contract says at a place, and where that is written.
+fn said(clause: &Clause, source: &Source) -> String {
+    let value = match &clause.value {
+        Value::Null => "says nothing".to_owned(),
+        value => format!("is {}", short(&value.to_string())),
+    };
+    let line = source.lines.line(&clause.pointer);
+    let line = line.map(|line| format!(" ({} line {line})", source.name));
+    let line = line.unwrap_or_default();
+    format!("`{}` {}{line}", clause.pointer, one_line(&value))
+}
+
+/// The most characters of a value that are shown.
+const LONGEST: usize = 200;
+
+fn short(text: &str) -> String {
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(LONGEST).collect();
+    format!("{kept}…")
+}
+
+fn words(widening: &Widening) -> String {
+    let Widening { pointer, edit } = widening;
+    let flag = flag(widening).map(|flag| format!(" ({flag})"));
+    let flag = flag.unwrap_or_default();
+    match edit {
+        Edit::Add(entry) => format!("add `{entry}` to `{pointer}`{flag}"),
+        Edit::Remove(entry) => format!("take `{entry}` out of `{pointer}`{flag}"),
+        Edit::Set(value) => format!("set `{pointer}` to {value}{flag}"),
+    }
+}
+
+/// The flag of `provost run` that says the same.
+fn flag(widening: &Widening) -> Option<String> {
+    let name = match widening.pointer.as_str() {
+        "/allowed_paths" => "--allow",
+        "/x_provost/permit/oracle" => "--permit-oracle",
+        "/x_provost/permit/governing" => "--permit-governing",
+        "/x_provost/permit/binary" => "--allow-binary",
+        "/x_provost/permit/symlink" => "--permit-symlink",
+        "/x_provost/permit/fewer_tests" => "--permit-fewer-tests",
+        "/x_provost/net" => "--net",
+        "/timeout_retry/timeout_sec" => "--timeout",
+        "/x_provost/limits/memory_bytes" => "--memory",
+        "/x_provost/limits/processes" => "--processes",
+        "/x_provost/limits/disk_bytes" => "--disk",
+        "/x_provost/limits/no_progress_sec" => "--no-progress",
+        _ => return None,
+    };
+    match &widening.edit {
+        Edit::Add(entry) => Some(format!("{name} {}", quoted(entry))),
+        Edit::Set(Value::Bool(true)) => Some(name.to_owned()),
+        Edit::Set(value) => Some(format!("{name} {value}")),
+        Edit::Remove(_) => None,
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let safe = |letter: char| letter.is_alphanumeric() || "/._-:@+,=".contains(letter);
+    if word.chars().all(safe) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// All of it in one line, for whoever runs it again.
+fn together(why: &Why) -> String {
+    if why.refusals.is_empty() {
+        return String::new();
+    }
+    let Some(all) = why.widening() else {
+        return "more than a wider contract is needed\n".to_owned();
+    };
+    let flags: Vec<String> = all.iter().filter_map(flag).collect();
+    let count = counted(all.len(), "change");
+    let mut text = format!("{count} of the contract would have opened it\n");
+    if flags.len() == all.len() {
+        text += &format!("  flags: {}\n", one_line(&flags.join(" ")));
+    }
+    text
+}
+
+/// `text` on one line, whatever an agent put into it.
+fn one_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_can_be_pasted_into_a_shell() {
+        let add = |entry: &str| Widening {
+            pointer: "/allowed_paths".to_owned(),
+            edit: Edit::Add(entry.to_owned()),
+        };
+        let cases = [
+            ("src/größe.txt", "--allow src/größe.txt"),
+            ("a b", "--allow 'a b'"),
+            ("it's; rm", r"--allow 'it'\''s; rm'"),
+            ("$(x)", "--allow '$(x)'"),
+        ];
+        for (entry, want) in cases {
+            assert_eq!(flag(&add(entry)).as_deref(), Some(want));
+        }
+    }
+}
