@@ -186,10 +186,15 @@ pub trait Registry {
 
 /// Keeps the files of one run.
 ///
-/// A file that `put` confirmed survives a crash, whole; writing the same file again replaces it.
+/// A file that was confirmed survives a crash, whole; writing the same file again replaces it.
 pub trait Bundle {
+    /// Writes these files. After a failure some of them may be there, each of them whole.
+    fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError>;
+
     /// Writes the file `name`.
-    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError>;
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        self.put_all(&[(name.to_owned(), bytes.to_vec())])
+    }
 
     /// The file `name`, if it is there.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError>;

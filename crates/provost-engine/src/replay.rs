@@ -187,8 +187,8 @@ struct Rebuilt<'a> {
 }
 
 impl Bundle for Rebuilt<'_> {
-    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
-        self.made.insert(name.to_owned(), bytes.to_vec());
+    fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError> {
+        self.made.extend(files.iter().cloned());
         Ok(())
     }
 

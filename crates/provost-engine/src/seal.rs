@@ -63,11 +63,11 @@ pub(crate) fn write(
     made: &Made,
     head: &Head,
 ) -> Result<String, PortError> {
-    put_evidence(bundle, state, made)?;
+    let evidence = evidence(bundle, state, made)?;
+    bundle.put_all(&evidence)?;
     let files = files(bundle)?;
-    for (name, bytes) in compose(state, &files)?.reports().map_err(bug)? {
-        bundle.put(&name, &bytes)?;
-    }
+    let reports = compose(state, &files)?.reports().map_err(bug)?;
+    bundle.put_all(&reports)?;
     let files = self::files(bundle)?;
     let report = compose(state, &files)?.evidence_report();
     bundle.put("reports/evidence_report.json", &report)?;
@@ -100,31 +100,28 @@ fn files(bundle: &dyn Bundle) -> Result<Files, PortError> {
         .collect())
 }
 
-/// Writes the evidence that is not a report.
-fn put_evidence(bundle: &mut dyn Bundle, state: &State, made: &Made) -> Result<(), PortError> {
-    let mut names = String::new();
-    for change in state.captured.iter().flat_map(|captured| &captured.changes) {
-        names += &change.path.to_string();
-        names += "\n";
-    }
+/// The evidence that is not a report, file by file.
+fn evidence(
+    bundle: &dyn Bundle,
+    state: &State,
+    made: &Made,
+) -> Result<Vec<(String, Vec<u8>)>, PortError> {
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut put = |name: &str, bytes: Vec<u8>| files.push((name.to_owned(), bytes));
+    let line = |text: &dyn std::fmt::Display| format!("{text}\n").into_bytes();
+    let changes = state.captured.iter().flat_map(|captured| &captured.changes);
+    let names: Vec<u8> = changes.flat_map(|change| line(&change.path)).collect();
     if let Some(objects) = &made.objects {
-        bundle.put("git/objects.pack", objects)?;
+        put("git/objects.pack", objects.clone());
     }
-    let task = &state.names.task_id;
-    for name in [
-        "patch.diff",
-        "git/patch.diff",
-        &format!("results/{task}/patch.diff"),
-    ] {
-        bundle.put(name, &made.patch)?;
-    }
-    for name in ["diff_name_only.txt", "git/diff_name_only.txt"] {
-        bundle.put(name, names.as_bytes())?;
-    }
-    let base = format!("{}\n", state.opened.base_commit);
-    bundle.put("git/baseline_commit.txt", base.as_bytes())?;
-    let trace = format!("{}\n", state.names.trace_id);
-    bundle.put("trace/trace_id.txt", trace.as_bytes())?;
+    put("patch.diff", made.patch.clone());
+    put("git/patch.diff", made.patch.clone());
+    let result = format!("results/{}/patch.diff", state.names.task_id);
+    put(&result, made.patch.clone());
+    put("git/diff_name_only.txt", names.clone());
+    put("diff_name_only.txt", names);
+    put("git/baseline_commit.txt", line(&state.opened.base_commit));
+    put("trace/trace_id.txt", line(&state.names.trace_id));
     let meta = json!({
         "provost": state.opened.version,
         "agent": state.opened.agent,
@@ -132,23 +129,23 @@ fn put_evidence(bundle: &mut dyn Bundle, state: &State, made: &Made) -> Result<(
         "resumed": state.resumed,
         "attempts": state.attempt,
     });
-    bundle.put("meta.json", format!("{meta:#}\n").as_bytes())?;
+    put("meta.json", format!("{meta:#}\n").into_bytes());
     if let Some(test) = &state.tested {
         let test =
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
-        bundle.put("box/selftest.json", &test)?;
+        put("box/selftest.json", test);
     }
     if let Some(agent) = &state.agent
         && let Some(grants) = granted(state)
     {
         let network = json!({ "grants": grants, "requests": agent.network });
-        let text = format!("{network:#}\n");
-        bundle.put("box/network.json", text.as_bytes())?;
+        put("box/network.json", format!("{network:#}\n").into_bytes());
     }
     if let Some(path) = &state.worked_in {
-        bundle.put("worktree_ref.txt", format!("{path}\n").as_bytes())?;
+        put("worktree_ref.txt", line(path));
     }
-    put_test_logs(bundle, state)
+    files.extend(test_logs(bundle, state)?);
+    Ok(files)
 }
 
 /// The places of the network that the contract grants, if any.
@@ -157,10 +154,10 @@ fn granted(state: &State) -> Option<&[String]> {
     Some(extension.net.as_slice()).filter(|net| !net.is_empty())
 }
 
-/// Joins the logs of all acceptance commands, as the layout of the bundle wants them.
-fn put_test_logs(bundle: &mut dyn Bundle, state: &State) -> Result<(), PortError> {
+/// The logs of all acceptance commands joined, as the layout of the bundle wants them.
+fn test_logs(bundle: &dyn Bundle, state: &State) -> Result<Vec<(String, Vec<u8>)>, PortError> {
     let Some(run) = state.tests.get(&Side::Candidate) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let (mut commands, mut stdout, mut stderr) = (String::new(), Vec::new(), Vec::new());
     for command in &run.commands {
@@ -168,9 +165,11 @@ fn put_test_logs(bundle: &mut dyn Bundle, state: &State) -> Result<(), PortError
         stdout.extend(log(bundle, &command.stdout.file)?);
         stderr.extend(log(bundle, &command.stderr.file)?);
     }
-    bundle.put("tests/command.txt", commands.as_bytes())?;
-    bundle.put("tests/stdout.log", &stdout)?;
-    bundle.put("tests/stderr.log", &stderr)
+    Ok(vec![
+        ("tests/command.txt".to_owned(), commands.into_bytes()),
+        ("tests/stdout.log".to_owned(), stdout),
+        ("tests/stderr.log".to_owned(), stderr),
+    ])
 }
 
 /// A log that a record names; one that is gone is not made up.

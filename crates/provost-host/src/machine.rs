@@ -70,11 +70,13 @@ pub struct Machine {
 impl Machine {
     /// The hands of the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
+        let launcher = Launcher::own();
+        boxes::selftest::foresee(&launcher);
         Self {
             places: Places::new(cache, run_id),
             repo,
             bundle: bundle.to_owned(),
-            launcher: Launcher::own(),
+            launcher,
             lower: None,
             ready: None,
         }

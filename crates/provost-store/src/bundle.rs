@@ -5,6 +5,7 @@
 //! - A file is there whole or not at all: it is written beside its place, synced, then renamed.
 //! - Nothing but regular files is read, and no link is followed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -44,18 +45,34 @@ impl DirBundle {
         Ok(self.root.join(name.as_str()))
     }
 
-    fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        file::make_directories(file::directory_of(path))?;
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(UNFINISHED);
-        let beside = PathBuf::from(beside);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        let (mut file, _) = file::open(&beside, flags)?;
-        file.write_all(bytes)
-            .map_err(StoreError::io("write", &beside))?;
-        file.sync_all().map_err(StoreError::io("sync", &beside))?;
-        fs::rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
-        file::sync_directory(path)
+    /// Writes `files` beside their places, syncs them, and then gives them their names.
+    ///
+    /// Everything is written before anything is synced, so that the file system has one
+    /// transaction to commit and not one for each file.
+    fn write(files: &[(PathBuf, &[u8])]) -> Result<(), StoreError> {
+        let mut written = Vec::with_capacity(files.len());
+        for (path, bytes) in files {
+            file::make_directories(file::directory_of(path))?;
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(UNFINISHED);
+            let beside = PathBuf::from(beside);
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+            let (mut file, _) = file::open(&beside, flags)?;
+            file.write_all(bytes)
+                .map_err(StoreError::io("write", &beside))?;
+            written.push((file, beside));
+        }
+        for (file, beside) in &written {
+            file.sync_all().map_err(StoreError::io("sync", beside))?;
+        }
+        let mut directories = BTreeMap::new();
+        for ((path, _), (_, beside)) in files.iter().zip(&written) {
+            fs::rename(beside, path).map_err(StoreError::io("rename", beside))?;
+            directories.insert(file::directory_of(path), path);
+        }
+        directories
+            .into_values()
+            .try_for_each(|path| file::sync_directory(path))
     }
 
     /// Every regular file below `directory`, as a name from the root.
@@ -114,8 +131,12 @@ pub(crate) fn refuse(error: StoreError) -> PortError {
 }
 
 impl ports::Bundle for DirBundle {
-    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
-        Self::write(&self.place(name)?, bytes).map_err(refuse)
+    fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError> {
+        let mut placed = Vec::with_capacity(files.len());
+        for (name, bytes) in files {
+            placed.push((self.place(name)?, bytes.as_slice()));
+        }
+        Self::write(&placed).map_err(refuse)
     }
 
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {

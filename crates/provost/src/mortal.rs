@@ -55,9 +55,11 @@ impl MortalBundle {
 }
 
 impl Bundle for MortalBundle {
-    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
-        self.0.put(name, bytes)?;
-        fail::fail_point!("after-file", |_| die());
+    fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError> {
+        for file in files {
+            self.0.put_all(std::slice::from_ref(file))?;
+            fail::fail_point!("after-file", |_| die());
+        }
         Ok(())
     }
 

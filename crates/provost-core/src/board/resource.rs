@@ -172,14 +172,9 @@ pub struct Cover<'a> {
 impl<'a> Cover<'a> {
     /// The set of all `places`.
     pub fn of(places: impl IntoIterator<Item = &'a Resource>) -> Self {
-        let mut sorted: Vec<&Resource> = places.into_iter().collect();
-        sorted.sort();
-        let mut tops: Vec<&Resource> = Vec::new();
-        for place in sorted {
-            if !tops.last().is_some_and(|top| top.contains(place)) {
-                tops.push(place);
-            }
-        }
+        let mut tops: Vec<&Resource> = places.into_iter().collect();
+        tops.sort();
+        tops.dedup_by(|place, top| top.contains(place));
         Self { tops }
     }
 

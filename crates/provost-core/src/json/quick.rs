@@ -161,9 +161,9 @@ impl<'a> Reader<'a> {
     }
 
     fn blanks(&mut self) {
-        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
-            self.at += 1;
-        }
+        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
+        let rest = self.text.as_bytes()[self.at..].iter();
+        self.at += rest.take_while(is_blank).count();
     }
 
     fn take(&mut self, byte: u8) -> bool {

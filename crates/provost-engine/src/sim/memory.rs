@@ -184,11 +184,15 @@ impl SimBundle {
 }
 
 impl Bundle for SimBundle {
-    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
-        let Self { power, files } = self;
-        power.call(|| {
-            files.insert(name.to_owned(), bytes.to_vec());
-        })
+    fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError> {
+        // One call for each file, so that the power can fail between them.
+        for (name, bytes) in files {
+            let Self { power, files } = self;
+            power.call(|| {
+                files.insert(name.clone(), bytes.clone());
+            })?;
+        }
+        Ok(())
     }
 
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {

@@ -166,6 +166,14 @@ fn opened(profile: &Profile, place: SocketAddr) -> Profile {
     opened
 }
 
+/// Begins to compute what a self-test will ask about `launcher`, so that nobody waits for it then.
+pub fn foresee(launcher: &Launcher) {
+    let path = launcher.exe.clone();
+    let hash = move || drop(digest(&path));
+    // Without a thread it is computed when it is asked for.
+    drop(std::thread::Builder::new().spawn(hash));
+}
+
 /// SHA-256 of the program at `path`, computed once a process as long as the file stays the same.
 fn digest(path: &Path) -> io::Result<String> {
     type Identity = (u64, u64, u64, i64, i64);

@@ -169,8 +169,11 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     {
         onlooker.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
-    for note in notes::notes(run, &place, &opened.base_commit) {
-        onlooker.line(&format!("note: {note}"));
+    if reader == Reader::Person {
+        // Asking git for them takes as long as a box does, and a program would not read them.
+        for note in notes::notes(run, &place, &opened.base_commit) {
+            onlooker.line(&format!("note: {note}"));
+        }
     }
     let session = Session::create(place, &names)?;
     onlooker.line(&format!("run {}", names.run_id));
