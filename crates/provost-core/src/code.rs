@@ -122,6 +122,12 @@ catalogue! {
     /// A step of preparation made nothing that could be used.
     PrepareFailed = "PREPARE_FAILED" => No,
 
+    // Review.
+    /// There is no review of the candidate that counts, although there was to be one.
+    ReviewInvalid = "REVIEW_INVALID" => No,
+    /// The reviewer does not let the candidate through.
+    ReviewRefused = "REVIEW_REFUSED" => No,
+
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,

@@ -32,6 +32,7 @@ pub mod progress;
 pub mod protect;
 pub mod record;
 pub mod retention;
+pub mod review;
 pub mod roster;
 pub mod run;
 pub mod schema;

@@ -30,6 +30,8 @@ pub struct Policy {
     pub commands: Vec<Vec<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
+    /// The agent that reviews every candidate, by its name.
+    pub review: Option<String>,
     /// How workspaces are made.
     pub workspace: WorkspaceChoice,
     /// Whether acceptance commands have a loopback of their own.
@@ -49,6 +51,7 @@ pub struct Written {
     protect: WrittenProtect,
     commands: WrittenCommands,
     agents: BTreeMap<String, agent::written::Written>,
+    review: WrittenReview,
     workspace: WrittenWorkspace,
     r#box: WrittenBox,
     prepare: Vec<RawStep>,
@@ -60,6 +63,12 @@ pub struct Written {
 struct WrittenBox {
     loopback: bool,
     least_tier: Tier,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenReview {
+    agent: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +115,7 @@ impl TryFrom<Written> for Policy {
             },
             commands: commands.collect::<Result<_, _>>()?,
             agents,
+            review: written.review.agent,
             workspace: written.workspace.kind,
             loopback: written.r#box.loopback,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,

@@ -36,6 +36,8 @@ pub enum Step {
     Agent,
     /// Turn what it left into a tree.
     Capture,
+    /// Let somebody else look at the candidate.
+    Review,
     /// Run the acceptance commands on the base.
     BaseAcceptance,
     /// Run the acceptance commands on the candidate.
@@ -60,6 +62,8 @@ pub enum Gate {
     Output,
     /// Is the change within the contract?
     Diff,
+    /// Does whoever reviewed the candidate let it through?
+    Review,
     /// Did the acceptance commands pass?
     Acceptance,
     /// Is the tree they judged unchanged?
@@ -75,6 +79,7 @@ impl Gate {
             Self::Agent => "agent",
             Self::Output => "output",
             Self::Diff => "diff",
+            Self::Review => "review",
             Self::Acceptance => "acceptance",
             Self::Tree => "tree",
         }

@@ -166,6 +166,10 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
             host.agent(&agent, watch).map(Fact::AgentEnded)
         }),
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
+        Effect::Review(order) => watched(ports, state, |host, watch| {
+            let reviewed = host.review(&order, watch)?;
+            Ok(Fact::Reviewed(Box::new(reviewed)))
+        }),
         Effect::Accept(order) => watched(ports, state, |host, watch| {
             host.accept(&order, watch).map(Fact::TestsRan)
         }),

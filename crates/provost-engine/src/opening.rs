@@ -7,8 +7,9 @@
 
 mod agent;
 
+use provost_core::agent::launch::Answer;
 use provost_core::code::Code;
-use provost_core::contract::{self, document::Document};
+use provost_core::contract::{self, ResultRule, document::Document};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
 use provost_core::object::{ObjectFormat, Oid};
@@ -48,6 +49,8 @@ pub struct Request {
     pub typed: bool,
     /// Who is to work.
     pub agent: Agent,
+    /// Who is to review, whatever the policy says.
+    pub review: Option<Agent>,
     /// The secrets that the proxy is to add, by name.
     pub credentials: Vec<Credential>,
     /// How workspaces are to be made, whatever the policy says.
@@ -78,7 +81,12 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let exists = |branch: &str| origin.has_branch(branch);
     let target = target::choose(named, origin.checked_out()?, exists)?;
     granted(&request.credentials, &document)?;
-    let hired = agent::hire(&request.agent, &policy, &document)?;
+    let answer = Answer::of(ResultRule::of(&document));
+    let hired = agent::hire(&request.agent, &policy, answer)?;
+    let review = request.review.or(policy.review.clone().map(Agent::Named));
+    let review = review
+        .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
+        .transpose()?;
     let credentials = hired.credentials(request.credentials, &document)?;
     Ok(Opened {
         contract_sha256: contract::digest(&document),
@@ -93,6 +101,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         adapted: hired.adapted,
         agent_typed: matches!(request.agent, Agent::Typed(_)),
         credentials,
+        review,
         protect: policy.protect,
         commands: policy.commands,
         workspace: request.workspace.unwrap_or(policy.workspace),

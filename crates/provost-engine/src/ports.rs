@@ -12,7 +12,7 @@ use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, ReviewRun, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::structure::{Report, Settings};
@@ -102,6 +102,13 @@ pub trait Host {
 
     /// Turns what the agent left into a tree that a ref of ours keeps.
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError>;
+
+    /// Lets the reviewer look at exactly one tree until it ends or `watch` ends it.
+    fn review(
+        &mut self,
+        order: &effect::Review,
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError>;
 
     /// Runs the contract's commands in a fresh workspace of exactly one tree.
     fn accept(

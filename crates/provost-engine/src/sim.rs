@@ -8,7 +8,7 @@ mod host;
 mod memory;
 mod origin;
 
-pub use host::{Behaviour, SimHost, oid};
+pub use host::{Behaviour, Opinion, SimHost, oid};
 pub use memory::{SimBundle, SimLedger, SimRegistry, Trouble};
 pub use origin::SimOrigin;
 

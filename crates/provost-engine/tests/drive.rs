@@ -12,13 +12,13 @@ use provost_core::object::{ObjectFormat, sha256};
 use provost_core::path::RepoPath;
 use provost_core::prepare;
 use provost_core::protect::Extra;
-use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
+use provost_core::run::fact::{Names, Opened, Reviewer, WorkspaceChoice};
 use provost_core::run::{Gate, State, Step};
 use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, fold, open, resume};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{
-    Behaviour, Cut, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry,
+    Behaviour, Cut, Onlooker, Opinion, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry,
     SimSigner, Trouble, oid,
 };
 use serde_json::json;
@@ -141,6 +141,13 @@ fn opening() -> Opened {
         agent_typed: true,
         adapted: None,
         credentials: Vec::new(),
+        review: Some(Reviewer {
+            name: "strict".to_owned(),
+            argv: vec!["reviewer".to_owned()],
+            typed: true,
+            adapted: None,
+            credentials: Vec::new(),
+        }),
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
@@ -174,6 +181,24 @@ fn a_run_ends_as_its_facts_say() {
 }
 
 #[test]
+fn what_is_not_reviewed_well_is_not_tested() {
+    let cases = [
+        (Opinion::Passes, Code::Ok),
+        (Opinion::Refuses, Code::ReviewRefused),
+        (Opinion::Mumbles, Code::ReviewInvalid),
+        (Opinion::Meddles, Code::ReviewInvalid),
+    ];
+    for (opinion, want) in cases {
+        let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+        machine.host.opinion = opinion;
+        let state = machine.begin().unwrap();
+        assert_eq!(state.finished.unwrap().code, want, "{opinion:?}");
+        assert_eq!(state.tests.is_empty(), want != Code::Ok, "{opinion:?}");
+        assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
+    }
+}
+
+#[test]
 fn a_run_is_cancelled_before_any_step_and_left_clean() {
     for step in [
         Step::Lease,
@@ -181,6 +206,7 @@ fn a_run_is_cancelled_before_any_step_and_left_clean() {
         Step::Workspace,
         Step::Selftest,
         Step::Agent,
+        Step::Review,
         Step::BaseAcceptance,
         Step::Acceptance,
         Step::Publish,
@@ -217,6 +243,7 @@ fn a_step_that_cannot_be_done_ends_the_run_with_its_reason() {
         Step::Selftest,
         Step::Agent,
         Step::Capture,
+        Step::Review,
         Step::BaseAcceptance,
         Step::Acceptance,
         Step::Publish,

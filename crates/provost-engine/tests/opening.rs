@@ -29,6 +29,7 @@ fn request(typed: Typed, agent: Agent) -> Request {
         contract: typed.document("run-1", 1),
         typed: true,
         agent,
+        review: None,
         credentials: Vec::new(),
         workspace: None,
         owner: Owner {
@@ -83,6 +84,32 @@ fn the_person_has_the_last_word_on_agent_and_workspace() {
     assert_eq!(opened.agent, ["other", "a b"]);
     assert!(opened.agent_typed);
     assert_eq!(opened.workspace, WorkspaceChoice::Copy);
+}
+
+#[test]
+fn the_reviewer_is_the_one_of_the_person_or_else_of_the_policy() {
+    let named = |name: &str| Some(Agent::Named(name.to_owned()));
+    let reviewer = |policy: Option<&str>, asked: Option<Agent>| {
+        let mut origin = origin();
+        origin.policy.review = policy.map(str::to_owned);
+        let mut request = request(typed(), mine());
+        request.review = asked;
+        opening(&origin, request).map(|opened| opened.review)
+    };
+    assert_eq!(reviewer(None, None).unwrap(), None);
+    let of_policy = reviewer(Some("mine"), None).unwrap().unwrap();
+    assert_eq!((of_policy.name.as_str(), of_policy.typed), ("mine", false));
+    assert_eq!(of_policy.argv, ["my-agent", "--fast"]);
+    let typed = Some(Agent::Typed("look 'a b'".to_owned()));
+    let typed = reviewer(Some("mine"), typed).unwrap().unwrap();
+    assert_eq!((typed.name.as_str(), typed.typed), ("exec", true));
+    assert_eq!(typed.argv, ["look", "a b"]);
+    let claude = reviewer(None, named("claude")).unwrap().unwrap();
+    assert_eq!(claude.credentials.len(), 1, "its own key");
+    assert!(claude.argv.iter().any(|word| word.contains("BLOCKED")));
+    assert!(!claude.argv.iter().any(|word| word.contains("Edit")));
+    let unknown = reviewer(Some("nobody"), None).unwrap_err();
+    assert_eq!(unknown.code, Code::NotFound);
 }
 
 #[test]

@@ -14,7 +14,8 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use provost_core::agent::{Adapted, Adapter, launch};
+use provost_core::agent::launch::{self, Answer};
+use provost_core::agent::{Adapted, Adapter};
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
@@ -74,8 +75,8 @@ fn package(program: &Path) -> Option<PathBuf> {
 }
 
 impl Installed {
-    /// Lets `profile` hold the program and what `agent` needs around it.
-    pub fn add_to(&self, profile: &mut Profile, agent: &Adapted) {
+    /// Lets `profile` hold the program and what `agent` needs around it to give such an `answer`.
+    pub fn add_to(&self, profile: &mut Profile, agent: &Adapted, answer: Answer) {
         let is_host = |mount: &Mount| matches!(mount, Mount::ReadOnly { .. });
         let covers = |mount: &Mount| is_host(mount) && self.package.starts_with(mount.target());
         if !profile.mounts.iter().any(covers) {
@@ -99,10 +100,12 @@ impl Installed {
                 profile.env.insert(name.to_owned(), CERTIFICATES.to_owned());
             }
         }
-        profile.add(Mount::File {
-            target: launch::SCHEMA.into(),
-            content: launch::schema().to_string(),
-        });
+        if let Some(schema) = answer.schema() {
+            profile.add(Mount::File {
+                target: launch::SCHEMA.into(),
+                content: schema.to_string(),
+            });
+        }
     }
 
     /// What is executed: the words of the run, with the program in the place of its name.
@@ -166,7 +169,7 @@ mod tests {
             target: installed.program.clone(),
         };
         profile.add(single);
-        installed.add_to(&mut profile, &agent);
+        installed.add_to(&mut profile, &agent, Answer::Free);
         let below = |mount: &&Mount| mount.target().starts_with("/srv");
         let there: Vec<_> = profile.mounts.iter().filter(below).collect();
         assert!(matches!(there[..], [mount] if mount.target() == installed.package));

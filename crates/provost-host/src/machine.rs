@@ -12,6 +12,7 @@ mod layered;
 mod prepare;
 mod profile;
 mod proof;
+mod review;
 mod target;
 mod visit;
 mod watched;
@@ -29,8 +30,8 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::effect::{self, Extent, Keep};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, Salvage,
-    TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
+    Salvage, TestRun,
 };
 use provost_engine::ports::{Host, PortError, Watch};
 
@@ -236,7 +237,7 @@ impl Host for Machine {
             .finish()
             .map_err(host("read the events of the agent"))?;
         let left = match (result(), known.answer) {
-            (ResultFile::Absent, Answer::Bound) => ears.result(&known.task_id, RESULT_LIMIT),
+            (ResultFile::Absent, Answer::Bound | Answer::Review) => ears.result(&known.task_id, RESULT_LIMIT),
             (left, _) => left,
         };
         Ok(ended.of_agent(left, Some(told)))
@@ -262,6 +263,14 @@ impl Host for Machine {
             findings: captured.findings,
             ignored: captured.ignored,
         })
+    }
+
+    fn review(
+        &mut self,
+        order: &effect::Review,
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        self.look(order, watch)
     }
 
     fn accept(

@@ -84,6 +84,7 @@ fn words(step: Step) -> &'static str {
         Step::Selftest => "testing the box",
         Step::Agent => "agent at work",
         Step::Capture => "capturing what it left",
+        Step::Review => "reviewer at work",
         Step::BaseAcceptance => "acceptance commands on the base",
         Step::Acceptance => "acceptance commands on the candidate",
         Step::Publish => "writing the branch",

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use provost_core::agent::dollars;
 use provost_core::agent::event::Usage;
+use provost_core::bundle::report::ReviewVerdict;
 use provost_core::change::Change;
 use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
+use provost_core::review::Remark;
 use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::judge::{compare, render_ending};
@@ -79,6 +81,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "agent_ms": state.agent.as_ref().map(|agent| agent.wall_ms),
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
+        "review": review(state),
         "tests": tests(state),
         "layers": layers(state),
         "network": state.agent.as_ref().map_or(&[][..], |agent| &agent.network),
@@ -90,6 +93,24 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "salvaged": state.salvaged,
         "left": state.left,
         "bundle": bundle,
+    })
+}
+
+/// What came of the review; nothing if the run has no reviewer.
+fn review(state: &State) -> Value {
+    let Some(reviewer) = &state.opened.review else {
+        return Value::Null;
+    };
+    let report = state.review_report();
+    let reviewed = state.reviewed.as_ref();
+    json!({
+        "reviewer": reviewer.name,
+        "verdict": report.as_ref().map(|report| report.verdict),
+        "summary": report.as_ref().map(|report| &report.summary),
+        "tree": reviewed.map(|reviewed| &reviewed.tree),
+        "wall_ms": reviewed.map(|reviewed| reviewed.run.wall_ms),
+        "usage": reviewed.and_then(|reviewed| usage(&reviewed.run)),
+        "network": reviewed.map_or(&[][..], |reviewed| &reviewed.run.network),
     })
 }
 
@@ -146,6 +167,7 @@ fn usage(agent: &AgentRun) -> Option<&Usage> {
 /// The logs of the run that hold something.
 fn logs(state: &State) -> impl Iterator<Item = &Stream> {
     let agent = state.agent.iter();
+    let agent = agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run));
     let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
     let commands = state.tests.values().flat_map(TestRun::everything);
     let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
@@ -264,6 +286,7 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
             text += &changes(captured, closer);
         }
     }
+    text += &said_by_reviewer(state);
     if let Some(candidate) = state.tests.get(&Side::Candidate) {
         let compared = state
             .tests
@@ -281,6 +304,31 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
                 tests_of(ran, before)
             );
         }
+    }
+    text
+}
+
+/// Who reviewed and what came of it; nothing where nobody was to.
+fn said_by_reviewer(state: &State) -> String {
+    let (Some(reviewer), Some(reviewed)) = (&state.opened.review, &state.reviewed) else {
+        return String::new();
+    };
+    let (name, length) = (&reviewer.name, times::length(reviewed.run.wall_ms));
+    let Some(report) = state.review_report() else {
+        return format!("  review   none that counts, by {name} in {length}\n");
+    };
+    let word = match report.verdict {
+        ReviewVerdict::Pass => "passed",
+        ReviewVerdict::Fail => "failed",
+        ReviewVerdict::Blocked => "blocked",
+    };
+    let mut text = format!("  review   {word} by {name} in {length}\n");
+    text += &format!("           {}\n", headline(&report.summary, 11));
+    // Those of a refusal are told with it.
+    let passed = report.verdict == ReviewVerdict::Pass;
+    for Remark { path, problem } in report.findings.iter().filter(|_| passed) {
+        let row = plain(&format!("{path}: {problem}"));
+        text += &format!("           {}\n", row.replace('\n', " "));
     }
     text
 }

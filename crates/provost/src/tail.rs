@@ -46,6 +46,11 @@ pub(crate) fn of_failure(state: &State, bundle: &Path) -> Vec<Tail> {
         let agent = state.agent.iter();
         streams.extend(agent.flat_map(|agent| [&agent.stdout, &agent.stderr]));
     }
+    let review = state.gates.get(&Gate::Review);
+    if review.is_some_and(|verdict| verdict.code == Code::ReviewInvalid) {
+        let reviewed = state.reviewed.iter().map(|reviewed| &reviewed.run);
+        streams.extend(reviewed.flat_map(|run| [&run.stdout, &run.stderr]));
+    }
     if refused(Gate::Acceptance) {
         let runs = state.tests.get(&Side::Candidate);
         let commands = runs.into_iter().flat_map(|run| &run.commands);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Adapted, Adapter, provider};
 use crate::contract::ResultRule;
 use crate::net::credential::DUMMY;
+use crate::review;
 
 /// Where the schema of the answer is in the box.
 pub const SCHEMA: &str = "/run/provost/answer.schema.json";
@@ -14,13 +15,18 @@ pub const SCHEMA: &str = "/run/provost/answer.schema.json";
 /// Tools of Claude Code that act inside the box and nowhere else; it gets no others.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
 
-/// Whether the last words of an agent are bound to a schema.
+/// Those that a reviewer gets: it reads, and runs what reads.
+const CLAUDE_READS: &str = "Bash,Glob,Grep,Read,TodoWrite";
+
+/// What the last words of an agent are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// They are free.
+    /// To nothing.
     Free,
-    /// They fit [`schema`].
+    /// To the schema of a result.
     Bound,
+    /// To the schema of a review.
+    Review,
 }
 
 impl Answer {
@@ -31,6 +37,15 @@ impl Answer {
             ResultRule::Required => Self::Bound,
         }
     }
+
+    /// The schema, if there is one.
+    pub fn schema(self) -> Option<Value> {
+        match self {
+            Self::Free => None,
+            Self::Bound => Some(result_schema()),
+            Self::Review => Some(review::schema()),
+        }
+    }
 }
 
 /// The arguments that follow the program; the instruction comes on its standard input.
@@ -38,18 +53,18 @@ pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
     let mut words = match agent.adapter {
         Adapter::Exec => Vec::new(),
         Adapter::Codex => codex(agent),
-        Adapter::Claude => claude(agent),
+        Adapter::Claude => claude(agent, answer),
     };
     let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     if let Some(model) = &agent.model {
         words.extend(owned(&["--model", model]));
     }
-    match (agent.adapter, answer) {
-        (Adapter::Codex, Answer::Bound) => words.extend(owned(&["--output-schema", SCHEMA])),
-        (Adapter::Claude, Answer::Bound) => {
-            words.extend(["--json-schema".to_owned(), schema().to_string()]);
+    match (agent.adapter, answer.schema()) {
+        (Adapter::Codex, Some(_)) => words.extend(owned(&["--output-schema", SCHEMA])),
+        (Adapter::Claude, Some(schema)) => {
+            words.extend(["--json-schema".to_owned(), schema.to_string()]);
         }
-        (Adapter::Exec, _) | (_, Answer::Free) => {}
+        (Adapter::Exec, _) | (_, None) => {}
     }
     if agent.adapter == Adapter::Codex {
         words.push("-".to_owned());
@@ -92,7 +107,11 @@ fn codex(agent: &Adapted) -> Vec<String> {
     words
 }
 
-fn claude(agent: &Adapted) -> Vec<String> {
+fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
+    let tools = match answer {
+        Answer::Free | Answer::Bound => CLAUDE_TOOLS,
+        Answer::Review => CLAUDE_READS,
+    };
     let mut words: Vec<String> = [
         "--print",
         "--verbose",
@@ -105,7 +124,7 @@ fn claude(agent: &Adapted) -> Vec<String> {
         "--strict-mcp-config",
         "--disable-slash-commands",
         "--tools",
-        CLAUDE_TOOLS,
+        tools,
     ]
     .map(str::to_owned)
     .into();
@@ -137,10 +156,10 @@ pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The schema of an agent's last words: what of a result only it can say.
+/// The schema of a result: what of it only the agent can say.
 ///
 /// Every property is required and nothing else is allowed, because providers ask for that.
-pub fn schema() -> Value {
+fn result_schema() -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
@@ -164,7 +183,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// The result that stands for an answer which was bound to [`schema`]; the answer is not judged
+/// The result that stands for an answer which was bound to its schema; the answer is not judged
 /// here, and what has no form becomes a result that has none either.
 pub fn result(task_id: &str, answer: &Value) -> Value {
     let Value::Object(fields) = answer else {

@@ -5,6 +5,9 @@
 
 mod commands;
 mod manifest;
+mod review;
+
+pub(in crate::bundle) use review::Said;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::report::{
     ArtifactRef, BadShape, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure, GateResult,
-    Gates, GitState, Judged, NextSteps, Producer, ProducerRole, ReviewReport, ReviewVerdict,
-    Reviewer, ReviewerRole, ScopeCheck, Sha256, TaskResult, TaskStatus, TestReport, TestRunner,
+    Gates, GitState, Judged, NextSteps, Producer, ProducerRole, Sha256, TaskResult, TaskStatus, TestReport, TestRunner,
     TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport, WorkStatus,
 };
 use super::statement::{
@@ -182,10 +184,7 @@ impl<'a> Composer<'a> {
             gates: Gates {
                 diff_gate: self.gate(Gate::Diff),
                 policy_gate: self.gate(Gate::Policy),
-                review_gate: GateResult {
-                    passed: false,
-                    violations: vec!["not reviewed".into()],
-                },
+                review_gate: self.review_gate(),
                 tests_gate: self.gate(Gate::Acceptance),
             },
             next_steps: NextSteps {
@@ -243,31 +242,6 @@ impl<'a> Composer<'a> {
             }),
             metrics: Some(metrics),
             notes: None,
-        })
-    }
-
-    fn review_report(&self) -> Result<ReviewReport, ComposeError> {
-        let diff = self.gate(Gate::Diff);
-        Ok(ReviewReport {
-            run_id: self.state.names.run_id.clone(),
-            reviewer: Reviewer {
-                role: ReviewerRole::Reviewer,
-                agent_id: "none".into(),
-                codex_thread_id: None,
-            },
-            reviewed_at: time(&self.state.latest)?,
-            verdict: ReviewVerdict::Blocked,
-            summary: "not reviewed: the run has no reviewer".into(),
-            scope_check: ScopeCheck {
-                passed: diff.passed,
-                violations: diff.violations,
-            },
-            evidence: vec![self.file("patch.diff")?],
-            task_id: Some(self.state.names.task_id.clone()),
-            attempt: Some(self.state.attempt),
-            produced_diff: Some(false),
-            notes: None,
-            x_provost: None,
         })
     }
 

@@ -22,6 +22,7 @@ mod proof;
 mod read;
 mod replay;
 mod report;
+mod review;
 mod seal;
 
 use std::collections::BTreeMap;
@@ -95,6 +96,7 @@ const ENDED: &[Check] = &[
     agree::source,
     agree::commands,
     agree::verdict,
+    review::review,
     proof::pack,
     replay::decisions,
 ];

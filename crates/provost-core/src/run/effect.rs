@@ -44,6 +44,8 @@ pub enum Effect {
     Agent(Box<Agent>),
     /// What it left, as a tree.
     Capture(Capture),
+    /// This reviewer at its desk.
+    Review(Box<Review>),
     /// A round of the acceptance commands.
     Accept(Accept),
     /// A branch with the candidate.
@@ -137,6 +139,43 @@ pub struct Agent {
     pub stderr: String,
 }
 
+/// A reviewer, and the box around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    /// The run, as the reviewer may know it.
+    pub run_id: String,
+    /// What the work started from.
+    pub base: Base,
+    /// The candidate.
+    pub tree: Oid,
+    /// The paths that differ, one a line.
+    pub changed: String,
+    /// How a workspace is to be made.
+    pub choice: WorkspaceChoice,
+    /// Its command.
+    pub argv: Vec<String>,
+    /// Who named that command.
+    pub named_by: NamedBy,
+    /// How it is spoken to, if it is a program that is known.
+    pub adaptation: Option<Adaptation>,
+    /// The contract, as written.
+    pub contract: Document,
+    /// What its box is made of.
+    pub tier: Tier,
+    /// When it is ended.
+    pub time_limit: Duration,
+    /// When it is ended for other reasons.
+    pub limits: Limits,
+    /// The places of the network it may reach.
+    pub net: Vec<Endpoint>,
+    /// Secrets that the proxy adds for it.
+    pub credentials: Vec<Credential>,
+    /// The file of the bundle for what it prints.
+    pub stdout: String,
+    /// The file of the bundle for what it complains.
+    pub stderr: String,
+}
+
 /// The boxes of a run, to be tried before anybody works in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selftest {
@@ -168,6 +207,13 @@ pub enum NamedBy {
     Person,
     /// The policy of the repository, which must not choose files of its user.
     Policy,
+}
+
+impl NamedBy {
+    /// Who named a command that was `typed` or not.
+    fn of(typed: bool) -> Self {
+        if typed { Self::Person } else { Self::Policy }
+    }
 }
 
 /// What the kernel keeps an agent from writing.
@@ -297,4 +343,7 @@ pub enum NoEffect {
     /// Nothing was captured.
     #[error("there is no candidate")]
     NoCandidate,
+    /// Nobody is to review.
+    #[error("there is no reviewer")]
+    NoReviewer,
 }

@@ -2,11 +2,13 @@
 
 mod command;
 mod layer;
+mod review;
 mod tested;
 mod told;
 
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
 pub use layer::{Layered, Made};
+pub use review::{ReviewRun, Reviewer};
 use serde::{Deserialize, Serialize};
 pub use tested::{Attempt, BoxTest, Probed};
 pub use told::Told;
@@ -90,6 +92,9 @@ pub enum Fact {
     /// A gate found something out of scope or out of policy.
     #[serde(rename = "policy_violation")]
     Violation(Judgement),
+    /// The reviewer ended and every process of its box is dead.
+    #[serde(rename = "REVIEW_RESULT")]
+    Reviewed(Box<ReviewRun>),
     /// The acceptance commands ran.
     #[serde(rename = "TEST_RESULT")]
     TestsRan(TestRun),
@@ -138,6 +143,9 @@ pub struct Opened {
     /// Secrets that the proxy adds for the agent, by the names of the variables that hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Credential>,
+    /// Who looks at the candidate before it is tested, if anybody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Reviewer>,
     /// Further protected files, from the repository's policy at the base.
     pub protect: Extra,
     /// Command prefixes that the repository's policy at the base adds.
@@ -366,9 +374,10 @@ impl Fact {
         match (judgement.verdict.allow, judgement.gate) {
             (true, _) => Self::Passed(judgement),
             (false, Gate::Policy | Gate::Diff | Gate::Tree) => Self::Violation(judgement),
-            (false, Gate::Box | Gate::Agent | Gate::Output | Gate::Acceptance) => {
-                Self::Refused(judgement)
-            }
+            (
+                false,
+                Gate::Box | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance,
+            ) => Self::Refused(judgement),
         }
     }
 

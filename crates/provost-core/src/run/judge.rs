@@ -3,6 +3,7 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod review;
 
 pub use acceptance::{compare, judge_tests, render_ending};
 
@@ -72,6 +73,7 @@ impl State {
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), contract),
             Gate::Diff => self.judge_diff(contract),
+            Gate::Review => self.judge_review(),
             Gate::Acceptance => {
                 let tests = |side| self.tests.get(&side);
                 judge_tests(tests(Side::Candidate), tests(Side::Base), contract)

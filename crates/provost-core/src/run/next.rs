@@ -91,6 +91,10 @@ impl State {
             Next::Judge(Gate::Output)
         } else if !judged(Gate::Diff) {
             Next::Judge(Gate::Diff)
+        } else if self.opened.review.is_some() && self.reviewed.is_none() {
+            Next::Do(Step::Review)
+        } else if self.opened.review.is_some() && !judged(Gate::Review) {
+            Next::Judge(Gate::Review)
         } else if !ran(Side::Base) {
             Next::Do(Step::BaseAcceptance)
         } else if !ran(Side::Candidate) {

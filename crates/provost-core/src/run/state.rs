@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
-    Published, Salvage, Side, TestRun,
+    Published, ReviewRun, Salvage, Side, TestRun,
 };
 use super::{Gate, Step};
 use crate::contract::{Contract, Problem};
@@ -48,6 +48,8 @@ pub struct State {
     pub agent: Option<AgentRun>,
     /// What it left.
     pub captured: Option<Capture>,
+    /// What came of its review.
+    pub reviewed: Option<ReviewRun>,
     /// What each gate said.
     pub gates: BTreeMap<Gate, Verdict>,
     /// What the acceptance commands did.
@@ -152,6 +154,7 @@ impl State {
             tested: None,
             agent: None,
             captured: None,
+            reviewed: None,
             gates: BTreeMap::new(),
             tests: BTreeMap::new(),
             published: None,
@@ -209,6 +212,10 @@ impl State {
             }
             Fact::Passed(judgement) => self.judged(judgement, true),
             Fact::Refused(judgement) | Fact::Violation(judgement) => self.judged(judgement, false),
+            Fact::Reviewed(run) => {
+                self.reviewed = Some(*run);
+                self.end(Step::Review)
+            }
             Fact::TestsRan(run) => self.tests_ran(run),
             Fact::Published(published) => {
                 self.published = Some(published);

@@ -1,5 +1,6 @@
 mod effect;
 mod lost;
+mod review;
 
 use std::collections::BTreeMap;
 
@@ -77,6 +78,7 @@ fn opened() -> Fact {
         agent_typed: true,
         adapted: None,
         credentials: Vec::new(),
+        review: None,
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
@@ -192,6 +194,7 @@ fn a_gate_without_its_facts_never_allows() {
         Gate::Agent,
         Gate::Output,
         Gate::Diff,
+        Gate::Review,
         Gate::Acceptance,
         Gate::Tree,
     ];

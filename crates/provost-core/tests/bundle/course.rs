@@ -12,8 +12,8 @@ use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
     AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
-    Opened, Placed, Probed, Published, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
-    WorkspaceKind,
+    Opened, Placed, Probed, Published, ResultFile, ReviewRun, Reviewer, Side, Stream, TestRun,
+    WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tier::{Processes, Tier};
@@ -96,6 +96,7 @@ fn opened(draft: &Draft) -> Fact {
         agent_typed: true,
         adapted: None,
         credentials: Vec::new(),
+        review: draft.reviewed.then(reviewer),
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
@@ -160,6 +161,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             told: None,
         }),
         Step::Capture => Fact::Captured(captured(draft)),
+        Step::Review => Fact::Reviewed(Box::new(review(state))),
         Step::BaseAcceptance => Fact::TestsRan(tests(state, Side::Base)),
         Step::Acceptance => Fact::TestsRan(tests(state, Side::Candidate)),
         Step::Publish => Fact::Published(Published {
@@ -167,6 +169,34 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             branch: "refs/heads/provost/x".to_owned(),
         }),
         Step::Clean => Fact::Cleaned(Cleaned::default()),
+    }
+}
+
+fn reviewer() -> Reviewer {
+    Reviewer {
+        name: "strict".to_owned(),
+        argv: vec!["x".to_owned()],
+        typed: true,
+        adapted: None,
+        credentials: Vec::new(),
+    }
+}
+
+fn review(state: &State) -> ReviewRun {
+    let report = json!({ "verdict": "PASS", "summary": "fine", "violations": [], "findings": [] });
+    ReviewRun {
+        tree: state.captured.as_ref().unwrap().tree.clone(),
+        ended_at: WHEN.to_owned(),
+        altered: Vec::new(),
+        run: AgentRun {
+            ending: Ending::Exited(0),
+            wall_ms: 1,
+            stdout: stream(),
+            stderr: stream(),
+            result: ResultFile::Text(report.to_string()),
+            network: Vec::new(),
+            told: None,
+        },
     }
 }
 

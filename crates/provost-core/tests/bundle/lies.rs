@@ -90,6 +90,40 @@ fn a_signed_contradiction_is_found() {
     }
 }
 
+#[test]
+fn a_review_is_what_the_ledger_holds() {
+    const RESULT: &str = "reports/task_result.json";
+    let whole = Draft::new("run_00000001").reviewed();
+    assert_eq!(check(&whole.seal(&key(1))).findings, []);
+    let other = json!("a".repeat(40));
+    let cases = [
+        (REVIEW, "/verdict", json!("BLOCKED"), "verdict is not"),
+        (REVIEW, "/verdict", json!("FAIL"), "verdict is not"),
+        (REVIEW, "/reviewer/agent_id", json!("x"), "another reviewer"),
+        (REVIEW, "/summary", json!("great"), "summary is not"),
+        (REVIEW, "/x_provost/tree", other, "another tree"),
+        (REVIEW, "/x_provost", json!({}), "another tree"),
+        (
+            RESULT,
+            "/gates/review_gate/passed",
+            json!(false),
+            "review gate is not",
+        ),
+    ];
+    for (file, pointer, value, problem) in cases {
+        let mut draft = Draft::new("run_00000001").reviewed();
+        set(&mut draft, file, pointer, value);
+        is_found(draft, file, problem);
+    }
+    // Somebody claims a review that nobody made.
+    let mut draft = Draft::new("run_00000001");
+    set(&mut draft, REVIEW, "/verdict", json!("PASS"));
+    is_found(draft, REVIEW, "verdict is not");
+    let mut draft = Draft::new("run_00000001");
+    set(&mut draft, RESULT, "/gates/review_gate/passed", json!(true));
+    is_found(draft, RESULT, "review gate is not");
+}
+
 fn is_found(draft: Draft, place: &str, problem: &str) {
     let report = check(&draft.seal(&key(1)));
     let code = report.verdict().code;

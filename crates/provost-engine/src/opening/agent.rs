@@ -1,14 +1,15 @@
 //! Decides who works, and how that agent comes to its model.
 
+use provost_core::agent::launch::{self, Answer};
 use provost_core::agent::provider::Login;
-use provost_core::agent::{self, Adapted, Adapter, launch};
+use provost_core::agent::{self, Adapted, Adapter};
 use provost_core::code::Code;
-use provost_core::contract::ResultRule;
 use provost_core::contract::document::Document;
 use provost_core::gate::command;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::policy::Policy;
+use provost_core::run::fact::Reviewer;
 
 use super::Agent;
 use crate::ports::PortError;
@@ -25,11 +26,7 @@ pub(super) struct Hired {
 }
 
 /// The agent that the person wants: a command, one of the policy, or an adapter by its name.
-pub(super) fn hire(
-    agent: &Agent,
-    policy: &Policy,
-    document: &Document,
-) -> Result<Hired, PortError> {
+pub(super) fn hire(agent: &Agent, policy: &Policy, answer: Answer) -> Result<Hired, PortError> {
     let name = match agent {
         Agent::Typed(text) => return typed(text).map(Hired::command),
         Agent::Named(name) => name,
@@ -43,12 +40,36 @@ pub(super) fn hire(
         }
     };
     let adapted = adapted.ok_or_else(|| unknown(name, policy))?;
-    let answer = launch::Answer::of(ResultRule::of(document));
     let program = adapted.adapter.program().map(str::to_owned);
     let words = launch::arguments(&adapted, answer);
     Ok(Hired {
         argv: program.into_iter().chain(words).collect(),
         adapted: Some(adapted),
+    })
+}
+
+/// Who reviews: like an agent, but a program that is known gets no secret for another place than
+/// that of its model.
+pub(super) fn reviewer(
+    agent: &Agent,
+    policy: &Policy,
+    typed: &[Credential],
+    document: &Document,
+) -> Result<Reviewer, PortError> {
+    let hired = hire(agent, policy, Answer::Review)?;
+    let model = hired.adapted.as_ref();
+    let model = model.map(|adapted| &adapted.provider.base_url.endpoint);
+    let needed = |it: &&Credential| model.is_none_or(|model| it.endpoint == *model);
+    let typed: Vec<Credential> = typed.iter().filter(needed).cloned().collect();
+    Ok(Reviewer {
+        name: match agent {
+            Agent::Typed(_) => Adapter::Exec.name().to_owned(),
+            Agent::Named(name) => name.clone(),
+        },
+        typed: matches!(agent, Agent::Typed(_)),
+        credentials: hired.credentials(typed, document)?,
+        argv: hired.argv,
+        adapted: hired.adapted,
     })
 }
 

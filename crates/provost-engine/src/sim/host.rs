@@ -9,10 +9,12 @@ use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
     AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probed,
-    Published, ResultFile, Salvage, Side, Stream, TestRun, WorkspaceKind,
+    Published, ResultFile, ReviewRun, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
 use provost_core::run::{Step, effect};
 use provost_core::tier::{Processes, Tier};
+
+use serde_json::json;
 
 use super::Power;
 use crate::ports::{Control, Host, PortError, Progress, Watch};
@@ -37,12 +39,27 @@ pub enum Behaviour {
     FailsAstray,
 }
 
+/// What the simulated reviewer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opinion {
+    /// That all is well.
+    Passes,
+    /// That it must not land.
+    Refuses,
+    /// Nothing that could be understood.
+    Mumbles,
+    /// That all is well, with a hand in the tree.
+    Meddles,
+}
+
 /// A simulated machine.
 #[derive(Debug)]
 pub struct SimHost {
     power: Power,
     /// What its agent does.
     pub behaviour: Behaviour,
+    /// What its reviewer says.
+    pub opinion: Opinion,
     /// Workspaces on disk: attempt to the file that was changed there, if any.
     pub workspaces: BTreeMap<u32, Option<&'static str>>,
     /// Refs of the repository.
@@ -61,6 +78,7 @@ impl SimHost {
         Self {
             power: power.clone(),
             behaviour,
+            opinion: Opinion::Passes,
             workspaces: BTreeMap::new(),
             refs: BTreeSet::new(),
             agents: BTreeMap::new(),
@@ -227,6 +245,40 @@ impl Host for SimHost {
                 findings: Vec::new(),
                 ignored: Ignored::default(),
             }
+        })
+    }
+
+    fn review(
+        &mut self,
+        order: &effect::Review,
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        self.refuse(Step::Review)?;
+        let wish = watch.tick(&Progress::default());
+        let says = |verdict: &str| {
+            let report = json!({ "verdict": verdict, "summary": "I looked.",
+                "violations": [], "findings": [] });
+            ResultFile::Text(report.to_string())
+        };
+        let (result, altered) = match self.opinion {
+            Opinion::Passes => (says("PASS"), Vec::new()),
+            Opinion::Refuses => (says("FAIL"), Vec::new()),
+            Opinion::Mumbles => (ResultFile::Text("well…".to_owned()), Vec::new()),
+            Opinion::Meddles => (says("PASS"), vec![RawPath::new("app/a")]),
+        };
+        self.power.call(|| ReviewRun {
+            tree: order.tree.clone(),
+            ended_at: "2026-01-01T00:00:00Z".to_owned(),
+            altered,
+            run: AgentRun {
+                ending: ending(wish, 0),
+                wall_ms: 1,
+                stdout: Self::stream(),
+                stderr: Self::stream(),
+                result,
+                network: Vec::new(),
+                told: None,
+            },
         })
     }
 

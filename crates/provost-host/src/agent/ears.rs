@@ -110,6 +110,18 @@ impl Ears {
         ResultFile::Text(text)
     }
 
+    /// The answer itself, as text no longer than `limit`.
+    pub(crate) fn answer(&self, limit: u64) -> ResultFile {
+        let Some(answer) = self.reader.answer() else {
+            return ResultFile::Absent;
+        };
+        let text = answer.to_string();
+        if text.len() as u64 > limit {
+            return ResultFile::Unusable("is larger than 256 KiB".to_owned());
+        }
+        ResultFile::Text(text)
+    }
+
     fn write(&mut self, events: &[Event]) -> io::Result<()> {
         for event in events {
             let mut line = serde_json::to_vec(event)?;

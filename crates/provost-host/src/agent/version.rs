@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use provost_core::agent::Adapted;
+use provost_core::agent::launch::Answer;
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
@@ -31,7 +32,7 @@ impl Installed {
         let failed = |what: String| PortError::new(Code::AgentFailed, what);
         let mut profile = Profile::minimal();
         user_toolchain().add_to(&mut profile);
-        self.add_to(&mut profile, agent);
+        self.add_to(&mut profile, agent, Answer::Free);
         profile.limits.wall_seconds = SECONDS;
         let command = Command {
             argv: vec![self.program.display().to_string(), "--version".to_owned()],

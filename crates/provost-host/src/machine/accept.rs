@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::prepare::Ready;
 use super::watched::Watched;
+use super::workspaces::Wanted;
 use super::{Machine, host, profile, uncaptured};
 use crate::boxes::{Mount, Network, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
@@ -66,7 +67,7 @@ impl Machine {
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(order, &directory)?;
+        let fresh = self.fresh(&Wanted::of_round(order), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(profile::TREE.as_ref());
         let round = Round {

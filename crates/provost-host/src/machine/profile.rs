@@ -28,7 +28,10 @@ pub(super) const OBJECTS: &str = "/run/provost/objects";
 const CONTRACT: &str = "/run/provost/contract.json";
 
 /// Where an agent leaves its result.
-const OUT: &str = "/run/provost/out";
+pub(super) const OUT: &str = "/run/provost/out";
+
+/// The file it leaves there.
+pub(super) const RESULT: &str = "/run/provost/out/result.json";
 
 /// How many protected files get a wall of their own; the diff gate sees all of them.
 const WALLS: usize = 256;
@@ -111,7 +114,7 @@ impl Machine {
         for target in self.walled(agent)? {
             profile.add(Mount::Protect { target });
         }
-        for source in programs(agent) {
+        for source in programs(agent.named_by, &agent.argv) {
             profile.add(Mount::ReadOnly {
                 target: source.clone(),
                 source,
@@ -119,14 +122,15 @@ impl Machine {
         }
         let variables = [
             ("PROVOST_CONTRACT", CONTRACT),
-            ("PROVOST_RESULT", "/run/provost/out/result.json"),
+            ("PROVOST_RESULT", RESULT),
             ("PROVOST_RUN", &agent.run_id),
         ];
         for (name, value) in variables {
             profile.env.insert(name.to_owned(), value.to_owned());
         }
         if let Some(known) = &agent.adaptation {
-            agent::find(known.adapted.adapter)?.add_to(&mut profile, &known.adapted);
+            let installed = agent::find(known.adapted.adapter)?;
+            installed.add_to(&mut profile, &known.adapted, known.answer);
         }
         if !agent.net.is_empty() {
             profile.grant(agent.net.clone());
@@ -168,10 +172,10 @@ impl Machine {
     }
 }
 
-/// Files of the host that the agent's command names by absolute path: its program, and the script
-/// of an interpreter. A person typed them, so they are let in, read-only.
-fn programs(agent: &Agent) -> Vec<PathBuf> {
-    match agent.named_by {
+/// Files of the host that a command names by absolute path: its program, and the script of an
+/// interpreter. If a person typed them, they are let in, read-only.
+pub(super) fn programs(named_by: NamedBy, argv: &[String]) -> Vec<PathBuf> {
+    match named_by {
         NamedBy::Person => {}
         NamedBy::Policy => return Vec::new(),
     }
@@ -180,9 +184,7 @@ fn programs(agent: &Agent) -> Vec<PathBuf> {
             .iter()
             .any(|root| path.starts_with(root))
     };
-    agent
-        .argv
-        .iter()
+    argv.iter()
         .take(2)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute() && path.is_file() && !inside(path))

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use provost_core::run::effect::Accept;
 use provost_engine::ports::{PortError, Watch};
 
+use super::workspaces::Wanted;
 use super::{Machine, host, profile, write_birth};
 use crate::boxes::{Birth, Profile};
 
@@ -44,7 +45,7 @@ impl Machine {
         let directory = self.places.run.join(VISIT);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(order, &directory)?;
+        let fresh = self.fresh(&Wanted::of_round(order), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
         let mut profile = self.test_profile(order, mount, &ready);

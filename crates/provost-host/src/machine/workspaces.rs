@@ -33,6 +33,36 @@ enum Ground {
     Lower(Lower),
 }
 
+/// A tree that somebody else than its author works on.
+pub(super) struct Wanted<'a> {
+    base: &'a effect::Base,
+    tree: &'a Oid,
+    choice: WorkspaceChoice,
+    tier: Tier,
+}
+
+impl<'a> Wanted<'a> {
+    /// The tree that the acceptance commands judge.
+    pub(super) fn of_round(order: &'a effect::Accept) -> Self {
+        Self {
+            base: &order.base,
+            tree: &order.tree,
+            choice: order.choice,
+            tier: order.tier,
+        }
+    }
+
+    /// The tree that a reviewer looks at.
+    pub(super) fn of_review(order: &'a effect::Review) -> Self {
+        Self {
+            base: &order.base,
+            tree: &order.tree,
+            choice: order.choice,
+            tier: order.tier,
+        }
+    }
+}
+
 /// A workspace that nobody used yet.
 pub(super) struct Fresh {
     pub(super) workspace: Workspace,
@@ -103,17 +133,17 @@ impl Machine {
         Ok(Workspace::open(directory, lowers).mount(profile::TREE.as_ref()))
     }
 
-    /// Makes a workspace of exactly the tree of `order` in `directory`, from git objects alone.
+    /// Makes a workspace of exactly the tree that is `wanted`, from git objects alone.
     pub(super) fn fresh(
         &self,
-        order: &effect::Accept,
+        wanted: &Wanted<'_>,
         directory: &Path,
     ) -> Result<Fresh, PortError> {
-        let (repo, private) = (&self.repo, self.private(&order.base, order.tier));
+        let (repo, private) = (&self.repo, self.private(wanted.base, wanted.tier));
         // A candidate is used once, so it stands on the checkout that its base has already.
-        let (base, tree) = (&order.base.tree, &order.tree);
+        let (base, tree) = (&wanted.base.tree, wanted.tree);
         let ground = if tree == base || self.places.lowers.know(base) {
-            self.ground(base, order.choice, order.tier)?
+            self.ground(base, wanted.choice, wanted.tier)?
         } else {
             Ground::Copy(String::new())
         };

@@ -26,6 +26,7 @@ const PAGES: &[(&str, &str)] = &[
     ("network", page!("network")),
     ("prepare", page!("prepare")),
     ("agents", page!("agents")),
+    ("review", page!("review")),
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
     ("replay", page!("replay")),
@@ -36,10 +37,11 @@ const PAGES: &[(&str, &str)] = &[
 pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
-    /// known, how a board is kept, what packages are, what can be asked of a run that is over;
-    /// without one, all codes.
+    /// known, how results are reviewed, how a board is kept, what packages are, what can be asked of
+    /// a run that is over; without one, all codes.
     #[arg(
-        value_name = "CODE|box|containers|contract|network|prepare|agents|board|packages|replay"
+        value_name = "CODE|box|containers|contract|network|prepare|agents|review|board|packages|\
+                      replay"
     )]
     code: Option<String>,
 }

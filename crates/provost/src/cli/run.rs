@@ -102,6 +102,15 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     agent_cmd: Option<String>,
 
+    /// Who reviews the result before it is tested: an agent of `provost.toml`, or codex or claude
+    /// [default: `review.agent` of provost.toml, or nobody].
+    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
+    review: Option<String>,
+
+    /// The reviewer as a command; it leaves its report at $PROVOST_RESULT.
+    #[arg(long, value_name = "CMD", help_heading = AGENT)]
+    review_cmd: Option<String>,
+
     /// A test configuration, build script, lock file or CI file that may change.
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_oracle: Vec<String>,
@@ -153,7 +162,12 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(session::port)?;
     // What the agent needs of this machine is missed before anything is begun.
     machine::outlet(&opened.credentials).map_err(session::port)?;
-    if let Some(adapted) = &opened.adapted {
+    let review = opened.review.as_ref();
+    if let Some(review) = review {
+        machine::outlet(&review.credentials).map_err(session::port)?;
+    }
+    let reviewer = review.and_then(|review| review.adapted.as_ref());
+    for adapted in opened.adapted.iter().chain(reviewer) {
         agent::find(adapted.adapter).map_err(session::port)?;
     }
     let bundle = place.run(&names.run_id);
@@ -197,6 +211,7 @@ fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
         contract,
         typed: run.file.is_none(),
         agent: flags::agent(run),
+        review: flags::review(run),
         credentials: run.net.credentials().to_vec(),
         workspace: workspace()?,
         owner: session::owner()?,

@@ -27,6 +27,8 @@ mod proven;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod review;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod tier;

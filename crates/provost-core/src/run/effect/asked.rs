@@ -2,12 +2,13 @@
 
 use super::{
     Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Keep, Merge, NamedBy,
-    NoEffect, Prepare, Publish, Salvage, Selftest, Walls, Words, Workspace,
+    NoEffect, Prepare, Publish, Review, Salvage, Selftest, Walls, Words, Workspace,
 };
 use crate::agent::instruction;
 use crate::agent::launch::Answer;
 use crate::contract::Contract;
 use crate::object::Oid;
+use crate::review;
 use crate::run::fact::Side;
 use crate::run::{Site, State, Step};
 use crate::time;
@@ -40,6 +41,7 @@ impl State {
                 base: self.opened.base_tree.clone(),
                 keep: self.keep("runs", "Capture"),
             }),
+            Step::Review => Effect::Review(Box::new(self.review_effect()?)),
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
@@ -121,11 +123,7 @@ impl State {
             base: self.base(),
             prepare: self.prepare(self.opened.base_tree.clone(), PREPARE),
             argv: self.opened.agent.clone(),
-            named_by: if self.opened.agent_typed {
-                NamedBy::Person
-            } else {
-                NamedBy::Policy
-            },
+            named_by: NamedBy::of(self.opened.agent_typed),
             adaptation,
             contract: contract.document.clone(),
             tier: contract.tier,
@@ -140,6 +138,45 @@ impl State {
             credentials: self.opened.credentials.clone(),
             stdout: file("stdout", "log"),
             stderr: file("stderr", "log"),
+        })
+    }
+
+    fn review_effect(&self) -> Result<Review, NoEffect> {
+        let contract = self.held_to()?;
+        let reviewer = self.opened.review.clone().ok_or(NoEffect::NoReviewer)?;
+        let captured = self.captured.as_ref().ok_or(NoEffect::NoCandidate)?;
+        let file = |name: &str| format!("reviews/{}.{name}", self.attempt);
+        let changed = captured.changes.iter();
+        let changed = changed.map(|change| format!("{}\n", change.path)).collect();
+        let adaptation = reviewer.adapted.map(|adapted| Adaptation {
+            adapted,
+            instruction: review::render(contract),
+            answer: Answer::Review,
+            task_id: self.names.task_id.clone(),
+            events: file("events.jsonl"),
+        });
+        // A program that is known needs its model and nothing else; a command may be anything.
+        let net = match &adaptation {
+            Some(known) => vec![known.adapted.provider.base_url.endpoint.clone()],
+            None => contract.net.clone(),
+        };
+        Ok(Review {
+            run_id: self.names.run_id.clone(),
+            base: self.base(),
+            tree: captured.tree.clone(),
+            changed,
+            choice: self.opened.workspace,
+            argv: reviewer.argv,
+            named_by: NamedBy::of(reviewer.typed),
+            adaptation,
+            contract: contract.document.clone(),
+            tier: contract.tier,
+            time_limit: contract.time_limit,
+            limits: contract.limits,
+            net,
+            credentials: reviewer.credentials,
+            stdout: file("stdout.log"),
+            stderr: file("stderr.log"),
         })
     }
 

@@ -220,6 +220,10 @@ const TAIL: &str = r#"
 # JSON on stdin and at $PROVOST_CONTRACT, and may leave a result at $PROVOST_RESULT.
 # [agents.default]
 # command = "my-agent --non-interactive"
+
+# Who looks at every result before it is tested; see `provost explain review`.
+# [review]
+# agent = "claude"
 "#;
 
 #[cfg(test)]

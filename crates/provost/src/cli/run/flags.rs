@@ -37,3 +37,9 @@ pub(super) fn agent(run: &Run) -> Agent {
         (None, None) => Agent::Named("default".to_owned()),
     }
 }
+
+/// Who is to review, if the flags say so.
+pub(super) fn review(run: &Run) -> Option<Agent> {
+    let command = run.review_cmd.clone().map(Agent::Typed);
+    command.or(run.review.clone().map(Agent::Named))
+}

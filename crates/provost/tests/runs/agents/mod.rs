@@ -3,5 +3,6 @@
 mod honest;
 mod hostile;
 mod limits;
+mod review;
 mod stage;
 mod tunnel;

@@ -3,8 +3,8 @@
 usage: model.py SCRIPT LOG [CERTIFICATE KEY]
 
 Speaks the Responses API of OpenAI and the Messages API of Anthropic, as far as the two programs
-need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"text": WORDS}, {"answer": OBJECT}
-for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
+need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"read": PATH} by
+the tool for that, where there is one, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". Each request for a turn becomes a line of LOG. Prints its port.
 """
 
@@ -38,6 +38,8 @@ def note(line):
 def responses(request, turn, number):
     """The events of one turn, as the Responses API has them."""
     names = {tool.get("name") for tool in request.get("tools", [])}
+    if "read" in turn:
+        turn = {"shell": "cat " + turn["read"]}
     if "shell" in turn:
         name, arguments = "shell", {"command": ["bash", "-lc", turn["shell"]]}
         if "exec_command" in names:
@@ -65,6 +67,8 @@ def messages(request, turn, number):
     tool = None
     if "shell" in turn:
         tool = ("Bash", {"command": turn["shell"], "description": "a step"})
+    elif "read" in turn:
+        tool = ("Read", {"file_path": turn["read"]})
     elif "answer" in turn:
         tool = ("StructuredOutput", turn["answer"])
     if tool:

@@ -1,0 +1,178 @@
+//! Knows what a reviewer is asked and what it has to answer.
+//!
+//! # Invariants
+//!
+//! - A report is data: only its form and its verdict count, and a report that contradicts itself is
+//!   none.
+//! - Nobody is told by the tree under review what to do: the instruction is ours and the contract's.
+
+mod instruction;
+
+pub use instruction::render;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bundle::report::ReviewVerdict;
+use crate::json;
+
+/// Where a reviewer finds what it looks at, and where it leaves its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Desk {
+    /// The candidate, read-only.
+    pub tree: &'static str,
+    /// The patch from the base to it.
+    pub patch: &'static str,
+    /// The paths that differ, one a line.
+    pub changed: &'static str,
+    /// The contract.
+    pub contract: &'static str,
+}
+
+/// The places of every review.
+pub const DESK: Desk = Desk {
+    tree: "/workspace",
+    patch: "/run/provost/review/patch.diff",
+    changed: "/run/provost/review/diff_name_only.txt",
+    contract: "/run/provost/review/contract.json",
+};
+
+/// What a reviewer has to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Whether the candidate may go on.
+    pub verdict: ReviewVerdict,
+    /// The same in words; never empty.
+    pub summary: String,
+    /// Where the change goes beyond its contract.
+    pub violations: Vec<String>,
+    /// What is wrong besides, or could be better.
+    pub findings: Vec<Remark>,
+}
+
+/// One thing that a reviewer has to say about the change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remark {
+    /// Where; may be empty.
+    pub path: String,
+    /// What.
+    pub problem: String,
+}
+
+/// Why a text is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum BadReport {
+    /// It has another form.
+    #[error("does not fit its schema: {0}")]
+    Form(#[from] json::JsonError),
+    /// It says nothing.
+    #[error("has an empty summary")]
+    Empty,
+    /// It lets through what it says is beyond the contract.
+    #[error("passes a change that it says goes beyond the contract")]
+    Contradiction,
+}
+
+/// Reads a report.
+pub fn parse(text: &str) -> Result<Report, BadReport> {
+    let report: Report = json::parse_as(text.as_bytes())?;
+    if report.summary.trim().is_empty() {
+        return Err(BadReport::Empty);
+    }
+    if report.verdict == ReviewVerdict::Pass && !report.violations.is_empty() {
+        return Err(BadReport::Contradiction);
+    }
+    Ok(report)
+}
+
+/// The schema of a report.
+///
+/// Every property is required and nothing else is allowed, because providers ask for that.
+pub fn schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["verdict", "summary", "violations", "findings"],
+        "properties": {
+            "verdict": { "type": "string", "enum": ["PASS", "FAIL", "BLOCKED"] },
+            "summary": { "type": "string" },
+            "violations": { "type": "array", "items": { "type": "string" } },
+            "findings": { "type": "array", "items": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["path", "problem"],
+                "properties": {
+                    "path": { "type": "string" },
+                    "problem": { "type": "string" }
+                }
+            } }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::validate::validate;
+
+    fn report(change: impl FnOnce(&mut Value)) -> Value {
+        let mut value = json!({ "verdict": "PASS", "summary": "fine", "violations": [],
+            "findings": [{ "path": "a", "problem": "b" }] });
+        change(&mut value);
+        value
+    }
+
+    #[test]
+    fn a_report_has_its_form_and_does_not_contradict_itself() {
+        let cases = [
+            ("passes", report(|_| ()), true),
+            ("fails", report(|it| it["verdict"] = json!("FAIL")), true),
+            (
+                "is stopped",
+                report(|it| it["verdict"] = json!("BLOCKED")),
+                true,
+            ),
+            (
+                "fails beyond the contract",
+                report(|it| {
+                    it["verdict"] = json!("FAIL");
+                    it["violations"] = json!(["writes elsewhere"]);
+                }),
+                true,
+            ),
+            (
+                "passes beyond the contract",
+                report(|it| it["violations"] = json!(["writes elsewhere"])),
+                false,
+            ),
+            ("says nothing", report(|it| it["summary"] = json!(" ")), false),
+            ("is unsure", report(|it| it["verdict"] = json!("MAYBE")), false),
+            ("says more", report(|it| it["extra"] = json!(1)), false),
+            (
+                "has no list",
+                report(|it| it["findings"] = Value::Null),
+                false,
+            ),
+            ("is prose", json!("looks good to me"), false),
+        ];
+        for (name, value, want) in cases {
+            assert_eq!(parse(&value.to_string()).is_ok(), want, "{name}");
+        }
+        assert!(parse("").is_err());
+        assert!(parse(r#"{"verdict":"FAIL","verdict":"PASS"}"#).is_err());
+    }
+
+    #[test]
+    fn the_schema_says_what_is_read() {
+        assert!(validate(&schema(), &report(|_| ())).is_empty());
+        for key in ["verdict", "summary", "violations", "findings"] {
+            let lacking = report(|it| {
+                it.as_object_mut().unwrap().remove(key);
+            });
+            assert!(!validate(&schema(), &lacking).is_empty(), "{key}");
+            assert!(parse(&lacking.to_string()).is_err(), "{key}");
+        }
+    }
+}

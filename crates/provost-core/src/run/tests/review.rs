@@ -1,0 +1,184 @@
+use super::*;
+use crate::run::fact::{ReviewRun, Reviewer};
+
+fn reviewed_opening() -> Fact {
+    let Fact::Opened(mut opened) = opened() else {
+        unreachable!("it is the first fact");
+    };
+    opened.review = Some(Reviewer {
+        name: "strict".to_owned(),
+        argv: vec!["reviewer".to_owned()],
+        typed: true,
+        adapted: None,
+        credentials: Vec::new(),
+    });
+    Fact::Opened(opened)
+}
+
+fn review(tree: &str, ending: Ending, result: ResultFile, altered: &[&str]) -> Vec<Fact> {
+    let run = ReviewRun {
+        tree: oid(tree),
+        ended_at: "2026-01-01T00:00:00Z".to_owned(),
+        altered: altered.iter().map(|path| RawPath::new(*path)).collect(),
+        run: AgentRun {
+            ending,
+            wall_ms: 1,
+            stdout: stream(),
+            stderr: stream(),
+            result,
+            network: Vec::new(),
+            told: None,
+        },
+    };
+    vec![started(Step::Review), Fact::Reviewed(Box::new(run))]
+}
+
+fn says(verdict: &str, violations: &[&str]) -> ResultFile {
+    let report = json!({ "verdict": verdict, "summary": "I looked.\nTwice.",
+        "violations": violations, "findings": [{ "path": "", "problem": "odd" }] });
+    ResultFile::Text(report.to_string())
+}
+
+fn folded(facts: &[Fact]) -> State {
+    let all: Vec<Fact> = std::iter::once(reviewed_opening())
+        .chain(facts.iter().cloned())
+        .collect();
+    State::fold(&ledger(&all)).unwrap()
+}
+
+#[test]
+fn only_a_whole_report_of_a_good_end_passes() {
+    use Ending::Exited;
+    let pass = || says("PASS", &[]);
+    let cases = [
+        ("passes", "tree", Exited(0), pass(), Code::Ok),
+        (
+            "fails",
+            "tree",
+            Exited(0),
+            says("FAIL", &[]),
+            Code::ReviewRefused,
+        ),
+        (
+            "blocked",
+            "tree",
+            Exited(0),
+            says("BLOCKED", &["x"]),
+            Code::ReviewRefused,
+        ),
+        (
+            "contradicts",
+            "tree",
+            Exited(0),
+            says("PASS", &["x"]),
+            Code::ReviewInvalid,
+        ),
+        (
+            "other tree",
+            "another",
+            Exited(0),
+            pass(),
+            Code::ReviewInvalid,
+        ),
+        ("status", "tree", Exited(1), pass(), Code::ReviewInvalid),
+        (
+            "late",
+            "tree",
+            Ending::TimedOut,
+            pass(),
+            Code::ReviewInvalid,
+        ),
+        (
+            "not started",
+            "tree",
+            Ending::NotStarted,
+            ResultFile::Absent,
+            Code::ReviewInvalid,
+        ),
+        (
+            "cancelled",
+            "tree",
+            Ending::Cancelled,
+            pass(),
+            Code::Cancelled,
+        ),
+        (
+            "lease lost",
+            "tree",
+            Ending::LeaseLost,
+            pass(),
+            Code::LeaseLost,
+        ),
+        (
+            "overspent",
+            "tree",
+            Ending::Overspent,
+            pass(),
+            Code::TokenLimit,
+        ),
+        (
+            "nothing",
+            "tree",
+            Exited(0),
+            ResultFile::Absent,
+            Code::ReviewInvalid,
+        ),
+        (
+            "a pipe",
+            "tree",
+            Exited(0),
+            ResultFile::Unusable("is a fifo".to_owned()),
+            Code::ReviewInvalid,
+        ),
+        (
+            "prose",
+            "tree",
+            Exited(0),
+            ResultFile::Text("fine".to_owned()),
+            Code::ReviewInvalid,
+        ),
+    ];
+    for (name, tree, ending, result, want) in cases {
+        let mut facts = captured(&["app/a"]);
+        facts.extend(review(tree, ending, result, &[]));
+        let state = folded(&facts);
+        assert_eq!(state.judge(Gate::Review).code, want, "{name}");
+        let counts = matches!(want, Code::Ok | Code::ReviewRefused);
+        assert_eq!(state.review_report().is_some(), counts, "{name}");
+    }
+    let mut facts = captured(&["app/a"]);
+    facts.extend(review("tree", Exited(0), says("PASS", &[]), &["app/a"]));
+    let verdict = folded(&facts).judge(Gate::Review);
+    assert_eq!(verdict.code, Code::ReviewInvalid, "it changed the tree");
+}
+
+#[test]
+fn a_known_program_has_to_say_that_it_came_to_its_end() {
+    let Fact::Opened(mut opened) = reviewed_opening() else {
+        unreachable!("it is the first fact");
+    };
+    if let Some(reviewer) = &mut opened.review {
+        reviewer.adapted = crate::agent::Adapter::Claude.plain();
+    }
+    let mut facts = vec![Fact::Opened(opened)];
+    facts.extend(captured(&["app/a"]));
+    facts.extend(review("tree", Ending::Exited(0), says("PASS", &[]), &[]));
+    let state = State::fold(&ledger(&facts)).unwrap();
+    assert_eq!(state.judge(Gate::Review).code, Code::ReviewInvalid);
+}
+
+#[test]
+fn a_refusal_lists_what_the_reviewer_holds_against_the_change() {
+    let mut facts = captured(&["app/a"]);
+    facts.extend(review(
+        "tree",
+        Ending::Exited(0),
+        says("FAIL", &["elsewhere"]),
+        &[],
+    ));
+    let verdict = folded(&facts).judge(Gate::Review);
+    assert_eq!(verdict.reason, "the reviewer refuses the change: I looked.");
+    let rows = &verdict.details.unwrap()["findings"];
+    assert_eq!(rows[0]["problem"], "elsewhere");
+    assert_eq!(rows[1], json!({ "path": "in general", "problem": "odd" }));
+}

@@ -1,0 +1,199 @@
+//! Candidates that somebody looks at before they are tested.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Scene, until};
+
+/// Honest work.
+const WORK: &str = "echo good > src/a.txt";
+
+/// A script that leaves a report with this verdict.
+fn says(verdict: &str) -> String {
+    let report = json!({ "verdict": verdict, "summary": "I looked.", "violations": [],
+        "findings": [{ "path": "src/a.txt", "problem": "it is short" }] });
+    format!("cat > $PROVOST_RESULT <<'END'\n{report}\nEND\n")
+}
+
+/// The words that make `script` the reviewer.
+fn reviewer(scene: &Scene, script: &str) -> String {
+    scene.write("agent/reviewer.sh", &scene.fill(script));
+    format!("sh {}", scene.path("agent/reviewer.sh").display())
+}
+
+fn reviewed(scene: &Scene, script: &str) -> Outcome {
+    reviewed_with(scene, script, &[])
+}
+
+fn reviewed_with(scene: &Scene, script: &str, more: &[&str]) -> Outcome {
+    let command = reviewer(scene, script);
+    let more = [&["--review-cmd", &command], more].concat();
+    let ask = Ask {
+        more: &more,
+        ..Ask::default()
+    };
+    scene.run(WORK, &ask)
+}
+
+fn report(scene: &Scene, run: &str, name: &str) -> Value {
+    let text = fs::read(scene.evidence(run, &format!("reports/{name}.json"))).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn the_verdict_of_a_reviewer_decides_and_is_told_everywhere() {
+    let cases = [
+        (says("PASS"), "OK", "PASS"),
+        (says("FAIL"), "REVIEW_REFUSED", "FAIL"),
+        (says("BLOCKED"), "REVIEW_REFUSED", "BLOCKED"),
+        (
+            "echo looks good to me".to_owned(),
+            "REVIEW_INVALID",
+            "BLOCKED",
+        ),
+        (
+            "echo '{}' > $PROVOST_RESULT".to_owned(),
+            "REVIEW_INVALID",
+            "BLOCKED",
+        ),
+        (
+            format!("{}; exit 3", says("PASS")),
+            "REVIEW_INVALID",
+            "BLOCKED",
+        ),
+    ];
+    for (script, code, verdict) in cases {
+        let scene = Scene::new();
+        let before = scene.surroundings();
+        let outcome = reviewed(&scene, &script);
+        assert_eq!(outcome.code(), code, "{script}: {outcome:?}");
+        let run = outcome.text("run_id");
+        let review = report(&scene, run, "review_report");
+        assert_eq!(review["verdict"], verdict, "{script}");
+        assert_eq!(review["reviewer"]["agent_id"], "exec");
+        assert_eq!(review["x_provost"]["tree"], outcome.json["tree"]);
+        assert_eq!(review["produced_diff"], false);
+        let passed = code == "OK";
+        let result = report(&scene, run, "task_result");
+        assert_eq!(result["gates"]["review_gate"]["passed"], passed, "{script}");
+        assert_eq!(outcome.json["tests"].is_null(), !passed, "what is tested");
+        let verified = scene.verify(run);
+        assert_eq!(verified.exit, 0, "{script}: {verified:?}");
+        scene.assert_clean(&before, &script);
+        let shown = scene.ask(&["show", run]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("by exec in "), "{shown}");
+    }
+}
+
+#[test]
+fn a_run_without_a_reviewer_says_so() {
+    let scene = Scene::new();
+    let outcome = scene.run(WORK, &Ask::default());
+    let run = outcome.text("run_id");
+    let review = report(&scene, run, "review_report");
+    assert_eq!(review["verdict"], "BLOCKED");
+    let summary = "not reviewed: the run has no reviewer";
+    assert_eq!(review["summary"], summary);
+    let gate = &report(&scene, run, "task_result")["gates"]["review_gate"];
+    assert_eq!(gate["passed"], false);
+}
+
+/// What a reviewer finds around it, and what it cannot do.
+const LOOK: &str = "
+    test \"$(pwd)\" = /review && test -z \"$(ls -A .)\" && test -z \"$(ls -A ~)\" || exit 11
+    grep -q '^+good$' $PROVOST_PATCH || exit 12
+    test \"$(cat $PROVOST_CHANGED)\" = src/a.txt || exit 13
+    grep -q 'make it good' $PROVOST_CONTRACT || exit 14
+    tr -d ' \\n' | grep -q makeitgood || exit 15
+    test \"$(cat $PROVOST_TREE/src/a.txt)\" = good || exit 16
+    cat $PROVOST_TREE/CLAUDE.md > /dev/null || exit 17
+    echo x > $PROVOST_TREE/src/a.txt && exit 21
+    echo x > $PROVOST_TREE/new && exit 22
+    rm -f $PROVOST_TREE/src/b.txt && exit 23
+    chmod +x $PROVOST_TREE/src/b.txt && exit 24
+    echo x > $PROVOST_PATCH && exit 25
+    cat @OUTSIDE@/secret @REPO@/src/a.txt && exit 26
+    echo x > note && rm note || exit 27
+";
+
+#[test]
+fn a_reviewer_has_the_tree_to_read_and_nothing_else() {
+    for policy in ["", "[workspace]\nkind = \"overlay\"\n"] {
+        let scene = Scene::new();
+        scene.commit(&[("provost.toml", policy)]);
+        let before = scene.surroundings();
+        let outcome = reviewed(&scene, &format!("{LOOK}{}", says("PASS")));
+        assert_eq!(outcome.code(), "OK", "{policy}: {outcome:?}");
+        scene.assert_clean(&before, policy);
+    }
+}
+
+#[test]
+fn a_reviewer_without_namespaces_cannot_write_either() {
+    let scene = Scene::new();
+    scene.commit(&[("provost.toml", "[box]\nleast_tier = \"landlock\"\n")]);
+    let script = format!(
+        "test -z \"$(ls -A .)\" || exit 11
+         test \"$(cat $PROVOST_TREE/src/a.txt)\" = good || exit 12
+         echo x > $PROVOST_TREE/new && exit 13
+         {}",
+        says("PASS")
+    );
+    let outcome = reviewed_with(&scene, &script, &["--tier", "landlock"]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+}
+
+#[test]
+fn the_policy_of_the_base_names_the_reviewer() {
+    let scene = Scene::new();
+    scene.commit(&[
+        (
+            "provost.toml",
+            "[agents.strict]\ncommand = \"false\"\n[review]\nagent = \"strict\"\n",
+        ),
+        ("check.sh", "true\n"),
+    ]);
+    let outcome = scene.run(WORK, &Ask::default());
+    assert_eq!(outcome.code(), "REVIEW_INVALID", "{outcome:?}");
+    assert_eq!(outcome.json["review"]["reviewer"], "strict");
+    // A person may choose another one, but not none.
+    let outcome = reviewed(&scene, &says("PASS"));
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    assert_eq!(outcome.json["review"]["reviewer"], "exec");
+    scene.commit(&[("provost.toml", "[review]\nagent = \"nobody\"\n")]);
+    let outcome = scene.run(WORK, &Ask::default());
+    assert_eq!(
+        (outcome.code(), outcome.exit),
+        ("NOT_FOUND", 2),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_review_that_dies_with_its_driver_is_made_again() {
+    let scene = Scene::new();
+    let before = scene.surroundings();
+    let script = format!("echo looking; sleep 1000; {}", says("PASS"));
+    let command = reviewer(&scene, &script);
+    let ask = Ask {
+        more: &["--review-cmd", &command],
+        ..Ask::default()
+    };
+    let running = scene.start(WORK, &ask);
+    until("the reviewer works", || {
+        let log = |run: String| fs::read(scene.evidence(&run, "reviews/1.stdout.log"));
+        let log = scene.last_run().and_then(|run| log(run).ok());
+        log.is_some_and(|log| log.starts_with(b"looking"))
+    });
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    scene.await_silence("killed");
+    reviewer(&scene, &says("PASS"));
+    let resumed = scene.ask(&["resume", "--json"]);
+    assert_eq!(resumed.exit, 0, "{resumed:?}");
+    assert_eq!(resumed.json[0]["verdict"]["code"], "OK", "{resumed:?}");
+    assert_eq!(resumed.json[0]["attempts"], 1, "the agent worked once");
+    scene.assert_clean(&before, "killed");
+}
