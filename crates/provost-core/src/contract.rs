@@ -380,6 +380,9 @@ fn bounds(document: &Document, problems: &mut Problems) {
     if limit.max_retries > 10 {
         problems.add("/timeout_retry/max_retries", "is more than 10");
     }
+    if limit.retry_backoff_sec > LONGEST.as_secs() {
+        problems.add("/timeout_retry/retry_backoff_sec", "is more than 7 days");
+    }
     let asked = document.x_provost.as_ref().and_then(|more| more.limits);
     for (name, flaw) in asked.unwrap_or_default().flaws() {
         problems.add(format!("/x_provost/limits/{name}"), flaw);

@@ -147,8 +147,16 @@ mod tests {
                 report(|it| it["violations"] = json!(["writes elsewhere"])),
                 false,
             ),
-            ("says nothing", report(|it| it["summary"] = json!(" ")), false),
-            ("is unsure", report(|it| it["verdict"] = json!("MAYBE")), false),
+            (
+                "says nothing",
+                report(|it| it["summary"] = json!(" ")),
+                false,
+            ),
+            (
+                "is unsure",
+                report(|it| it["verdict"] = json!("MAYBE")),
+                false,
+            ),
             ("says more", report(|it| it["extra"] = json!(1)), false),
             (
                 "has no list",

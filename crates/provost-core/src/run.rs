@@ -7,9 +7,11 @@
 //! - A refusal ends the run: nothing that comes after it in the course is done. Only the diff gate
 //!   still judges what was captured, and the first refusal stays the answer.
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
+//! - An attempt that is mended stays in the state with its refusal; see [`fix`].
 
 pub mod effect;
 pub mod fact;
+pub mod fix;
 pub mod judge;
 mod next;
 mod state;
@@ -42,6 +44,8 @@ pub enum Step {
     BaseAcceptance,
     /// Run the acceptance commands on the candidate.
     Acceptance,
+    /// Wait, and write the contract of an attempt that mends this one.
+    Fix,
     /// Leave a branch with exactly the candidate.
     Publish,
     /// Save what is not saved yet, and remove the workspace.

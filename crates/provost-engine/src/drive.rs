@@ -1,5 +1,7 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
+mod mend;
+
 use provost_core::code::Code;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
@@ -104,6 +106,8 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                 Fact::judged(Judgement { gate, verdict })
             }
             Next::Lose => Fact::Lost {},
+            Next::Trigger(gate) => mend::trigger(ports, &state, gate),
+            Next::Exhaust { fixes } => Fact::Exhausted { fixes },
             Next::Finish(verdict) => Fact::Finished { verdict },
             Next::Seal => {
                 if !seal::is_sealed(ports)? {
@@ -125,7 +129,11 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
 /// Writes `fact` down, if it can have happened, then takes it in.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
-    let event = fact.event(&state.names, state.attempt, now.clone());
+    let names = Names {
+        task_id: state.task_id().to_owned(),
+        ..state.names.clone()
+    };
+    let event = fact.event(&names, state.attempt, now.clone());
     let mut after = state.clone();
     after.apply(fact).map_err(|misplaced| {
         PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
@@ -166,10 +174,8 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
             host.agent(&agent, watch).map(Fact::AgentEnded)
         }),
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
-        Effect::Review(order) => watched(ports, state, |host, watch| {
-            let reviewed = host.review(&order, watch)?;
-            Ok(Fact::Reviewed(Box::new(reviewed)))
-        }),
+        Effect::Review(order) => return mend::review(ports, state, &order),
+        Effect::Fix(order) => return mend::mend(ports, state, &order),
         Effect::Accept(order) => watched(ports, state, |host, watch| {
             host.accept(&order, watch).map(Fact::TestsRan)
         }),
@@ -228,11 +234,11 @@ fn held(holders: &[Holder]) -> Verdict {
 }
 
 /// Runs a long effect under a watch that renews the lease and listens to whoever looks on.
-fn watched(
+fn watched<T>(
     ports: &mut Ports<'_>,
     state: &State,
-    effect: impl FnOnce(&mut dyn Host, &mut dyn Watch) -> Result<Fact, PortError>,
-) -> Result<Fact, PortError> {
+    effect: impl FnOnce(&mut dyn Host, &mut dyn Watch) -> Result<T, PortError>,
+) -> Result<T, PortError> {
     let now = ports.clock.millis();
     let mut watch = LeaseWatch {
         registry: ports.registry,

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify::Pins;
@@ -116,6 +117,9 @@ pub trait Host {
         order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
+
+    /// Lets `time` pass, or less if `watch` ends it; says which.
+    fn pause(&mut self, time: Duration, watch: &mut dyn Watch) -> Result<Control, PortError>;
 
     /// Leaves a branch of ours with one commit of exactly the candidate.
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError>;

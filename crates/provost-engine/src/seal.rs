@@ -135,11 +135,15 @@ fn evidence(
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
         put("box/selftest.json", test);
     }
-    if let Some(agent) = &state.agent
+    let mended = state.past.iter().filter_map(|past| past.agent.as_ref());
+    let agents: Vec<_> = mended.chain(&state.agent).collect();
+    if !agents.is_empty()
         && let Some(grants) = granted(state)
     {
-        let network = json!({ "grants": grants, "requests": agent.network });
-        put("box/network.json", format!("{network:#}\n").into_bytes());
+        let requests: Vec<_> = agents.iter().flat_map(|agent| &agent.network).collect();
+        let network = json!({ "grants": grants, "requests": requests });
+        put("box/network.json", format!("{network:#}
+").into_bytes());
     }
     if let Some(path) = &state.worked_in {
         put("worktree_ref.txt", line(path));

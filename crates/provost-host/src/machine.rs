@@ -8,6 +8,7 @@
 
 mod accept;
 mod bench;
+mod evidence;
 mod layered;
 mod prepare;
 mod profile;
@@ -33,7 +34,7 @@ use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
     Salvage, TestRun,
 };
-use provost_engine::ports::{Host, PortError, Watch};
+use provost_engine::ports::{Control, Host, PortError, Watch};
 
 use crate::agent::{self, Ears};
 use crate::boxes::{self, Birth, Launcher, Stdin};
@@ -199,6 +200,7 @@ impl Host for Machine {
 
     fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError> {
         self.stand(&order.agent)?;
+        self.hand_out(&order.agent)?;
         self.prove(order)
     }
 
@@ -209,6 +211,7 @@ impl Host for Machine {
     ) -> Result<AgentRun, PortError> {
         let directory = self.places.attempt(order.attempt);
         self.stand(order)?;
+        self.hand_out(order)?;
         let profile = self.agent_profile(order)?;
         let run = watched::Watched {
             launcher: &self.launcher,
@@ -237,7 +240,9 @@ impl Host for Machine {
             .finish()
             .map_err(host("read the events of the agent"))?;
         let left = match (result(), known.answer) {
-            (ResultFile::Absent, Answer::Bound | Answer::Review) => ears.result(&known.task_id, RESULT_LIMIT),
+            (ResultFile::Absent, Answer::Bound | Answer::Review) => {
+                ears.result(&known.task_id, RESULT_LIMIT)
+            }
             (left, _) => left,
         };
         Ok(ended.of_agent(left, Some(told)))
@@ -279,6 +284,10 @@ impl Host for Machine {
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError> {
         self.run_tests(order, watch)
+    }
+
+    fn pause(&mut self, time: Duration, watch: &mut dyn Watch) -> Result<Control, PortError> {
+        Ok(watched::pause(time, watch))
     }
 
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {

@@ -87,6 +87,7 @@ fn words(step: Step) -> &'static str {
         Step::Review => "reviewer at work",
         Step::BaseAcceptance => "acceptance commands on the base",
         Step::Acceptance => "acceptance commands on the candidate",
+        Step::Fix => "waiting for another attempt",
         Step::Publish => "writing the branch",
         Step::Clean => "removing the workspace",
     }

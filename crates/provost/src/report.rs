@@ -12,6 +12,7 @@ use provost_core::path::RawPath;
 use provost_core::review::Remark;
 use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
+use provost_core::run::fix::Past;
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
@@ -90,21 +91,32 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "output": output,
         "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
         "attempts": state.attempt,
+        "refused_before": refused_before(state),
         "salvaged": state.salvaged,
         "left": state.left,
         "bundle": bundle,
     })
 }
 
+/// The attempts that were refused and mended by later ones.
+fn refused_before(state: &State) -> Vec<Value> {
+    let row = |past: &Past| {
+        json!({ "attempt": past.attempt, "task_id": past.task_id, "code": past.refusal.code,
+                "reason": past.refusal.reason,
+                "tree": past.captured.as_ref().map(|captured| &captured.tree) })
+    };
+    state.past.iter().map(row).collect()
+}
+
 /// What came of the review; nothing if the run has no reviewer.
 fn review(state: &State) -> Value {
-    let Some(reviewer) = &state.opened.review else {
+    let Some(asked) = &state.opened.review else {
         return Value::Null;
     };
     let report = state.review_report();
     let reviewed = state.reviewed.as_ref();
     json!({
-        "reviewer": reviewer.name,
+        "reviewer": asked.name,
         "verdict": report.as_ref().map(|report| report.verdict),
         "summary": report.as_ref().map(|report| &report.summary),
         "tree": reviewed.map(|reviewed| &reviewed.tree),
@@ -166,10 +178,18 @@ fn usage(agent: &AgentRun) -> Option<&Usage> {
 
 /// The logs of the run that hold something.
 fn logs(state: &State) -> impl Iterator<Item = &Stream> {
-    let agent = state.agent.iter();
+    let past = state.past.iter();
+    let past = past.flat_map(|past| {
+        past.agent
+            .iter()
+            .chain(past.reviewed.iter().map(|it| &it.run))
+    });
+    let agent = past.chain(&state.agent);
     let agent = agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run));
     let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
-    let commands = state.tests.values().flat_map(TestRun::everything);
+    let refused = state.past.iter().filter_map(|past| past.tests.as_ref());
+    let commands = refused.chain(state.tests.values());
+    let commands = commands.flat_map(TestRun::everything);
     let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
     agent.chain(commands).filter(|stream| stream.kept > 0)
 }
@@ -193,6 +213,10 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         text += &format!("  {}\n", plain(&row));
     }
     text += &beginning(state, beside.closer.as_ref());
+    for past in &state.past {
+        let (code, reason) = (past.refusal.code, plain(&past.refusal.reason));
+        text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
+    }
     text += &work(state, beside.closer.as_ref());
     for one in layers(state) {
         text += &format!("  prepared {}", layer(one));
@@ -310,10 +334,10 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
 
 /// Who reviewed and what came of it; nothing where nobody was to.
 fn said_by_reviewer(state: &State) -> String {
-    let (Some(reviewer), Some(reviewed)) = (&state.opened.review, &state.reviewed) else {
+    let (Some(asked), Some(reviewed)) = (&state.opened.review, &state.reviewed) else {
         return String::new();
     };
-    let (name, length) = (&reviewer.name, times::length(reviewed.run.wall_ms));
+    let (name, length) = (&asked.name, times::length(reviewed.run.wall_ms));
     let Some(report) = state.review_report() else {
         return format!("  review   none that counts, by {name} in {length}\n");
     };
@@ -415,7 +439,9 @@ fn ending(state: &State, beside: &Beside) -> String {
         }
         (Some(verdict), None, None) => {
             let captured = state.captured.as_ref();
-            let work = captured.is_some_and(Capture::holds_anything) || !state.salvaged.is_empty();
+            let work = captured.is_some_and(Capture::holds_anything)
+                || !state.salvaged.is_empty()
+                || !state.past.is_empty();
             let next = if work {
                 format!("next: provost salvage restore {run}\n")
             } else {

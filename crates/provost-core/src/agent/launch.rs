@@ -72,6 +72,30 @@ pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
     words
 }
 
+/// The words that start a program, changed so that it goes on with the conversation `thread`; the
+/// words as they are if that cannot be the name of one.
+pub fn continued(words: &[String], adapter: Adapter, thread: &str) -> Vec<String> {
+    let mut words = words.to_vec();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let named = (1..=128).contains(&thread.len()) && thread.bytes().all(plain);
+    // It is the program's own word, and becomes an argument.
+    if !named || thread.starts_with('-') {
+        return words;
+    }
+    match adapter {
+        Adapter::Exec => {}
+        Adapter::Claude => words.extend(["--resume".to_owned(), thread.to_owned()]),
+        Adapter::Codex => {
+            let prompt = words.pop();
+            let at = words.iter().position(|word| word == "exec");
+            words.insert(at.map_or(words.len(), |at| at + 1), "resume".to_owned());
+            words.push(thread.to_owned());
+            words.extend(prompt);
+        }
+    }
+    words
+}
+
 fn codex(agent: &Adapted) -> Vec<String> {
     let url = agent.provider.base_url.inside(agent.provider.login);
     let key = provider::key_variable(Adapter::Codex).unwrap_or_default();

@@ -287,3 +287,45 @@ fn the_instruction_has_everything_of_the_contract_that_binds() {
         assert_eq!(text.contains("structured answer"), answer == Answer::Bound);
     }
 }
+
+#[test]
+fn a_known_program_goes_on_with_its_conversation() {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let codex = words("codex exec --json -");
+    let claude = words("claude --print");
+    let cases = [
+        (
+            &codex,
+            Adapter::Codex,
+            "0a-1",
+            "codex exec resume --json 0a-1 -",
+        ),
+        (
+            &claude,
+            Adapter::Claude,
+            "0a-1",
+            "claude --print --resume 0a-1",
+        ),
+        (&claude, Adapter::Exec, "0a-1", "claude --print"),
+        (&claude, Adapter::Claude, "--evil", "claude --print"),
+        (&codex, Adapter::Codex, "a b", "codex exec --json -"),
+        (&codex, Adapter::Codex, "", "codex exec --json -"),
+    ];
+    for (start, adapter, thread, want) in cases {
+        let continued = launch::continued(start, adapter, thread);
+        assert_eq!(continued, words(want), "{thread}");
+    }
+    for adapter in Adapter::NAMED {
+        let plain = adapter.plain().unwrap();
+        let program = adapter.program().unwrap().to_owned();
+        let start: Vec<String> = std::iter::once(program)
+            .chain(launch::arguments(&plain, launch::Answer::Free))
+            .collect();
+        let continued = launch::continued(&start, adapter, "0a-1");
+        assert_eq!(continued.contains(&"0a-1".to_owned()), true);
+        assert_eq!(
+            start.last() == Some(&"-".to_owned()),
+            continued.last() == Some(&"-".to_owned())
+        );
+    }
+}

@@ -16,8 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::report::{
     ArtifactRef, BadShape, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure, GateResult,
-    Gates, GitState, Judged, NextSteps, Producer, ProducerRole, Sha256, TaskResult, TaskStatus, TestReport, TestRunner,
-    TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport, WorkStatus,
+    Gates, GitState, Judged, NextSteps, Producer, ProducerRole, Sha256, TaskResult, TaskStatus,
+    TestReport, TestRunner, TestRunnerRole, TestStatus, TestSummary, Time, Timestamps, WorkReport,
+    WorkStatus,
 };
 use super::statement::{
     Acceptance, BoxFacts, LedgerHead, RunPredicate, RunStatement, SealedVerdict,
@@ -26,6 +27,7 @@ use super::verify::presence::{EXPECTED, REQUIRED};
 use crate::object::Oid;
 use crate::record::Head;
 use crate::run::fact::{CommandRun, Ending, ResultFile, Side};
+use crate::run::fix::Past;
 use crate::run::judge::compare;
 use crate::run::{Gate, State};
 use crate::verdict::Verdict;
@@ -215,6 +217,10 @@ impl<'a> Composer<'a> {
                 metrics.insert("agent_claims".into(), json!(text));
             }
         }
+        let before = earlier(self.state);
+        if !before.is_empty() {
+            metrics.insert("earlier_attempts".into(), json!(before));
+        }
         Ok(WorkReport {
             task_id: self.state.names.task_id.clone(),
             status: if self.verdict.allow {
@@ -361,6 +367,25 @@ impl<'a> Composer<'a> {
         };
         Ok(predicate.state())
     }
+}
+
+/// The attempts that were refused before the last one.
+fn earlier(state: &State) -> Vec<Value> {
+    let row = |past: &Past| {
+        let agent = past.agent.as_ref();
+        let told = agent.and_then(|agent| agent.told.as_ref());
+        json!({
+            "attempt": past.attempt,
+            "task_id": past.task_id,
+            "code": past.refusal.code,
+            "reason": past.refusal.reason,
+            "tree": past.captured.as_ref().map(|captured| &captured.tree),
+            "kept_by": past.captured.as_ref().map(|captured| &captured.kept_by),
+            "agent_wall_ms": agent.map(|agent| agent.wall_ms),
+            "agent_usage": told.map(|told| &told.sum.usage),
+        })
+    };
+    state.past.iter().map(row).collect()
 }
 
 fn count(number: usize) -> u32 {

@@ -29,6 +29,8 @@ pub struct Typed {
     pub target: Option<String>,
     /// When the agent, or one acceptance command, is ended.
     pub timeout_sec: u64,
+    /// How often another attempt may mend what was refused.
+    pub max_retries: u32,
     /// When it is ended for other reasons.
     pub limits: Asked,
     /// What the boxes are made of, instead of the strongest.
@@ -81,7 +83,7 @@ impl Typed {
             mcp_tool_set: vec!["none".to_owned()],
             timeout_retry: TimeoutRetry {
                 timeout_sec: self.timeout_sec,
-                max_retries: 0,
+                max_retries: self.max_retries,
                 retry_backoff_sec: 0,
             },
             rollback: Rollback {

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::fact::{Side, WorkspaceChoice};
+use super::fix::Evidence;
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
 use crate::contract::Test;
@@ -48,6 +49,8 @@ pub enum Effect {
     Review(Box<Review>),
     /// A round of the acceptance commands.
     Accept(Accept),
+    /// The contract of an attempt that mends this one, not before its time.
+    Fix(Fix),
     /// A branch with the candidate.
     Publish(Publish),
     /// The end of a workspace.
@@ -94,8 +97,10 @@ pub struct Prepare {
 pub struct Workspace {
     /// The attempt, from 1.
     pub attempt: u32,
-    /// What the directory holds.
+    /// What the work starts from.
     pub base: Base,
+    /// What the directory holds: the tree of the base, or of a candidate that is to be mended.
+    pub tree: Oid,
     /// How it is to be made.
     pub choice: WorkspaceChoice,
     /// What the boxes around it are made of.
@@ -109,8 +114,12 @@ pub struct Agent {
     pub run_id: String,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// What its workspace began with.
+    /// What the work starts from.
     pub base: Base,
+    /// What its workspace began with.
+    pub tree: Oid,
+    /// What shows why earlier work was refused.
+    pub evidence: Vec<Evidence>,
     /// What was prepared for it.
     pub prepare: Prepare,
     /// Its command.
@@ -200,6 +209,17 @@ pub struct Adaptation {
     pub events: String,
 }
 
+/// The contract of an attempt that mends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// When it may begin, in milliseconds since 1970.
+    pub not_before: i64,
+    /// How long that may be from now at most.
+    pub most: Duration,
+    /// What shows why the earlier work was refused.
+    pub evidence: Vec<Evidence>,
+}
+
 /// Who named the command of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
@@ -244,7 +264,7 @@ impl Walls {
 pub struct Capture {
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The tree its workspace began with.
+    /// The tree it is compared with.
     pub base: Oid,
     /// How the tree is kept.
     pub keep: Keep,
@@ -346,4 +366,7 @@ pub enum NoEffect {
     /// Nobody is to review.
     #[error("there is no reviewer")]
     NoReviewer,
+    /// Nothing is to be mended.
+    #[error("there is nothing to mend")]
+    NothingToMend,
 }

@@ -1,12 +1,14 @@
 //! The facts a run is made of, as its ledger holds them.
 
 mod command;
+mod fix;
 mod layer;
 mod review;
 mod tested;
 mod told;
 
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
+pub use fix::{Fix, Trigger};
 pub use layer::{Layered, Made};
 pub use review::{ReviewRun, Reviewer};
 use serde::{Deserialize, Serialize};
@@ -98,6 +100,18 @@ pub enum Fact {
     /// The acceptance commands ran.
     #[serde(rename = "TEST_RESULT")]
     TestsRan(TestRun),
+    /// Another attempt is to mend what a gate refused.
+    #[serde(rename = "FIX_LOOP_TRIGGERED")]
+    Triggered(Trigger),
+    /// The contract of that attempt is written, and it begins.
+    #[serde(rename = "FIX_LOOP_ATTEMPT")]
+    Fixing(Box<Fix>),
+    /// No further attempt is left.
+    #[serde(rename = "FIX_LOOP_EXHAUSTED")]
+    Exhausted {
+        /// How many there were to mend the first one.
+        fixes: u32,
+    },
     /// A branch holds exactly the candidate.
     #[serde(rename = "CANDIDATE_PUBLISHED")]
     Published(Published),
@@ -374,17 +388,19 @@ impl Fact {
         match (judgement.verdict.allow, judgement.gate) {
             (true, _) => Self::Passed(judgement),
             (false, Gate::Policy | Gate::Diff | Gate::Tree) => Self::Violation(judgement),
-            (
-                false,
-                Gate::Box | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance,
-            ) => Self::Refused(judgement),
+            (false, Gate::Box | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance) => {
+                Self::Refused(judgement)
+            }
         }
     }
 
     fn level(&self) -> Level {
         match self {
-            Self::Failed { .. } | Self::Refused(_) | Self::Violation(_) => Level::Error,
-            Self::Lost {} | Self::Resumed { .. } => Level::Warn,
+            Self::Failed { .. }
+            | Self::Refused(_)
+            | Self::Violation(_)
+            | Self::Exhausted { .. } => Level::Error,
+            Self::Lost {} | Self::Resumed { .. } | Self::Triggered(_) => Level::Warn,
             Self::Finished { verdict } if !verdict.allow => Level::Error,
             _ => Level::Info,
         }

@@ -18,6 +18,7 @@ use crate::agent::Adapted;
 use crate::agent::reader::End;
 use crate::change::{Change, Finding};
 use crate::code::Code;
+use crate::contract::document::Document;
 use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem, ResultRule};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
@@ -31,6 +32,11 @@ use crate::wording::counted;
 impl Opened {
     /// What the run is held to, or what is wrong with its contract.
     pub(super) fn resolve(&self) -> Result<Contract, Vec<Problem>> {
+        self.resolve_document(self.contract.clone())
+    }
+
+    /// What the run would be held to by `document`.
+    pub(super) fn resolve_document(&self, document: Document) -> Result<Contract, Vec<Problem>> {
         let policy = policy().and_then(|policy| policy.with(self.commands.clone()));
         let policy = policy.map_err(|error| {
             vec![Problem {
@@ -44,7 +50,7 @@ impl Opened {
         } else {
             Trust::FromFile
         };
-        let contract = contract::resolve(self.contract.clone(), &policy, trust)?;
+        let contract = contract::resolve(document, &policy, trust)?;
         let (tier, least) = (contract.tier, self.least_tier);
         if tier < least {
             return Err(vec![Problem {

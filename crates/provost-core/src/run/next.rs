@@ -15,6 +15,13 @@ pub enum Next {
     Do(Step),
     /// This has to be judged.
     Judge(Gate),
+    /// Another attempt is to mend what this gate refused; that has to be recorded.
+    Trigger(Gate),
+    /// No further attempt is left; that has to be recorded.
+    Exhaust {
+        /// How many there were to mend the first one.
+        fixes: u32,
+    },
     /// The agent that was at work died with its driver; that has to be recorded.
     Lose,
     /// The gates are through: this is the answer, to be recorded.
@@ -40,18 +47,40 @@ impl State {
             if left && !self.gates.contains_key(&Gate::Diff) {
                 return Next::Judge(Gate::Diff);
             }
-            return self.wind_up(refusal.clone());
+            return self.mend().unwrap_or_else(|| self.wind_up(refusal.clone()));
         }
         if self.site == Site::Abandoned {
             return Next::Do(Step::Clean);
         }
-        if self.attempt > LOST_AGENTS {
+        if self.lost >= LOST_AGENTS {
             return self.wind_up(Verdict::deny(
                 Code::AgentLost,
                 format!("the agent was lost with its driver {LOST_AGENTS} times"),
             ));
         }
         self.advance()
+    }
+
+    /// What leads to another attempt, if a refusal may be mended.
+    fn mend(&self) -> Option<Next> {
+        let gate = self.mendable()?;
+        let (most, fixes) = (self.most_fixes(), self.past.len());
+        if most == 0 || self.exhausted {
+            return None;
+        }
+        if self.trigger.is_none() {
+            return Some(match u32::try_from(fixes) {
+                Ok(_) if fixes < most => Next::Trigger(gate),
+                Ok(fixes) => Next::Exhaust { fixes },
+                Err(_) => return None,
+            });
+        }
+        Some(Next::Do(match self.site {
+            // What is left is kept by a ref.
+            Site::Workspace | Site::Abandoned => Step::Clean,
+            Site::Empty | Site::Begun if self.fence.is_none() => Step::Lease,
+            Site::Empty | Site::Begun => Step::Fix,
+        }))
     }
 
     /// The end: save what is on disk and remove it, then this is the answer.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
-    Published, ReviewRun, Salvage, Side, TestRun,
+    Published, ReviewRun, Salvage, Side, TestRun, Trigger,
 };
+use super::fix::Past;
 use super::{Gate, Step};
 use crate::contract::{Contract, Problem};
 use crate::lease::Owner;
@@ -32,6 +33,14 @@ pub struct State {
     pub resumed: u32,
     /// The attempt that goes on, from 1.
     pub attempt: u32,
+    /// How many agents were lost with their driver.
+    pub lost: u32,
+    /// Attempts that were refused and are mended by later ones, oldest first.
+    pub past: Vec<Past>,
+    /// What the attempt that goes on is mended for, once that is decided.
+    pub trigger: Option<Trigger>,
+    /// Whether every attempt to mend was used up.
+    pub exhausted: bool,
     /// A step that began and has no outcome.
     pub pending: Option<Step>,
     /// The fencing number, while the scope is ours.
@@ -146,6 +155,10 @@ impl State {
             opened,
             resumed: 0,
             attempt: 1,
+            lost: 0,
+            past: Vec::new(),
+            trigger: None,
+            exhausted: false,
             pending: None,
             fence: None,
             layers: None,
@@ -217,6 +230,10 @@ impl State {
                 self.end(Step::Review)
             }
             Fact::TestsRan(run) => self.tests_ran(run),
+            fact @ (Fact::Triggered(_) | Fact::Fixing(_) | Fact::Exhausted { .. }) => {
+                self.apply_fix(fact)?;
+                self.between_steps()
+            }
             Fact::Published(published) => {
                 self.published = Some(published);
                 self.end(Step::Publish)
@@ -245,7 +262,7 @@ impl State {
     }
 
     /// An outcome needs its intent.
-    fn end(&mut self, step: Step) -> Result<(), Misplaced> {
+    pub(super) fn end(&mut self, step: Step) -> Result<(), Misplaced> {
         if self.pending.take() == Some(step) {
             Ok(())
         } else {
@@ -293,6 +310,8 @@ impl State {
             }
             // The directory stays, and the ledger says so; the answer stays as well.
             (Step::Clean, _) => self.clean(Cleaned::default()),
+            // What was to be mended is not, and why is the answer now.
+            _ if self.trigger.take().is_some() => self.refusal = Some(verdict),
             _ => {
                 self.refusal.get_or_insert(verdict);
             }
@@ -317,6 +336,9 @@ impl State {
         self.site = if self.site == Site::Abandoned {
             // Another attempt may follow, in the same home.
             self.attempt += 1;
+            self.lost += 1;
+            Site::Begun
+        } else if self.trigger.is_some() {
             Site::Begun
         } else {
             Site::Empty

@@ -1,4 +1,5 @@
 mod effect;
+mod fix;
 mod lost;
 mod review;
 

@@ -67,7 +67,9 @@ pub(crate) fn events(draft: &Draft) -> Vec<Event> {
                 vec![Fact::judged(Judgement { gate, verdict })]
             }
             Next::Finish(verdict) => vec![Fact::Finished { verdict }],
-            Next::Lose | Next::Seal => unreachable!("nobody dies here"),
+            Next::Lose | Next::Trigger(_) | Next::Exhaust { .. } | Next::Seal => {
+                unreachable!("nobody dies or fails here")
+            }
         };
         for fact in facts {
             events.push(event(&fact));
@@ -164,6 +166,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::Review => Fact::Reviewed(Box::new(review(state))),
         Step::BaseAcceptance => Fact::TestsRan(tests(state, Side::Base)),
         Step::Acceptance => Fact::TestsRan(tests(state, Side::Candidate)),
+        Step::Fix => unreachable!("nothing is refused here"),
         Step::Publish => Fact::Published(Published {
             commit: draft.predicate.base_commit.clone(),
             branch: "refs/heads/provost/x".to_owned(),

@@ -1,6 +1,7 @@
 //! A machine with one agent, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use provost_core::change::{Change, Ignored, Node as Entry};
 use provost_core::code::Code;
@@ -31,6 +32,10 @@ pub enum Behaviour {
     Strays,
     /// Changes a file in its scope, and the tests fail.
     Breaks,
+    /// Changes a file in its scope, and the tests fail until somebody mends it.
+    BreaksOnce,
+    /// Strays when it is to mend what broke.
+    MendsAstray,
     /// Changes nothing.
     Idles,
     /// Ends with a failure after changing a file.
@@ -46,6 +51,8 @@ pub enum Opinion {
     Passes,
     /// That it must not land.
     Refuses,
+    /// The same, until somebody mends it.
+    RefusesOnce,
     /// Nothing that could be understood.
     Mumbles,
     /// That all is well, with a hand in the tree.
@@ -195,8 +202,14 @@ impl Host for SimHost {
         let wish = watch.tick(&Progress::default());
         power.call(|| {
             *agents.entry(agent.attempt).or_default() += 1;
+            let mends = agent.tree != agent.base.tree;
             let (changed, status) = match behaviour {
-                Behaviour::Honest | Behaviour::Breaks => (Some("app/a"), 0),
+                Behaviour::MendsAstray if mends => (Some("other/x"), 0),
+                Behaviour::BreaksOnce if mends => (Some("app/b"), 0),
+                Behaviour::Honest
+                | Behaviour::Breaks
+                | Behaviour::BreaksOnce
+                | Behaviour::MendsAstray => (Some("app/a"), 0),
                 Behaviour::Strays => (Some("other/x"), 0),
                 Behaviour::Idles => (None, 0),
                 Behaviour::Fails => (Some("app/a"), 1),
@@ -262,7 +275,8 @@ impl Host for SimHost {
         };
         let (result, altered) = match self.opinion {
             Opinion::Passes => (says("PASS"), Vec::new()),
-            Opinion::Refuses => (says("FAIL"), Vec::new()),
+            Opinion::RefusesOnce if self.agents.len() > 1 => (says("PASS"), Vec::new()),
+            Opinion::Refuses | Opinion::RefusesOnce => (says("FAIL"), Vec::new()),
             Opinion::Mumbles => (ResultFile::Text("well…".to_owned()), Vec::new()),
             Opinion::Meddles => (says("PASS"), vec![RawPath::new("app/a")]),
         };
@@ -292,7 +306,12 @@ impl Host for SimHost {
             Side::Candidate | Side::Merged => Step::Acceptance,
         })?;
         let wish = watch.tick(&Progress::default());
-        let breaks = order.side == Side::Candidate && self.behaviour == Behaviour::Breaks;
+        let breaks = order.side == Side::Candidate
+            && match self.behaviour {
+                Behaviour::Breaks => true,
+                Behaviour::BreaksOnce | Behaviour::MendsAstray => order.tree == oid("app/a"),
+                _ => false,
+            };
         let command = |test: &provost_core::contract::Test| CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
@@ -311,6 +330,12 @@ impl Host for SimHost {
             commands: order.tests.iter().map(command).collect(),
             altered: Vec::new(),
         })
+    }
+
+    fn pause(&mut self, _: Duration, watch: &mut dyn Watch) -> Result<Control, PortError> {
+        self.refuse(Step::Fix)?;
+        let wish = watch.tick(&Progress::default());
+        self.power.call(|| wish)
     }
 
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {

@@ -12,7 +12,7 @@ use provost_core::run::effect::{Agent, NamedBy};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
-use super::{Machine, git};
+use super::{Machine, evidence, git};
 use crate::agent;
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
 use crate::proxy::{Outlet, Secret};
@@ -26,6 +26,9 @@ pub(super) const OBJECTS: &str = "/run/provost/objects";
 
 /// Where an agent finds its contract.
 const CONTRACT: &str = "/run/provost/contract.json";
+
+/// Where an agent finds what shows why earlier work was refused.
+const EVIDENCE: &str = "/run/provost/evidence";
 
 /// Where an agent leaves its result.
 pub(super) const OUT: &str = "/run/provost/out";
@@ -104,6 +107,16 @@ impl Machine {
             source: directory.join("out"),
             target: OUT.into(),
         });
+        if !agent.evidence.is_empty() {
+            profile.add(Mount::ReadOnly {
+                source: directory.join(evidence::COPIES),
+                target: EVIDENCE.into(),
+            });
+            let variable = ("PROVOST_EVIDENCE", EVIDENCE);
+            profile
+                .env
+                .insert(variable.0.to_owned(), variable.1.to_owned());
+        }
         profile.add(Mount::Writable {
             source: self.places.home.clone(),
             target: HOME.into(),
@@ -161,9 +174,9 @@ impl Machine {
         profile
     }
 
-    /// Files of the base that the agent may not write, as they are called in the box.
+    /// Files of its tree that the agent may not write, as they are called in the box.
     fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
-        let files = self.repo.read_tree(&agent.base.tree).map_err(git)?;
+        let files = self.repo.read_tree(&agent.tree).map_err(git)?;
         let walled = |(path, _): &(&RawPath, &Entry)| {
             RepoPath::try_from(*path).is_ok_and(|path| agent.walls.cover(&path))
         };

@@ -171,6 +171,28 @@ impl Watched<'_> {
     }
 }
 
+/// How often somebody who waits is asked whether to go on.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Lets `time` pass unless `watch` ends it.
+pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
+    let began = Instant::now();
+    loop {
+        let gone = began.elapsed();
+        let left = time.saturating_sub(gone);
+        let progress = Progress {
+            what: "pause".to_owned(),
+            elapsed_ms: millis(gone),
+            last_line: format!("{} s left", left.as_secs()),
+        };
+        match watch.tick(&progress) {
+            Control::Continue if left.is_zero() => return Control::Continue,
+            Control::Continue => std::thread::sleep(left.min(NAP)),
+            ended => return ended,
+        }
+    }
+}
+
 /// The facts of a stream.
 fn kept(name: &str, facts: &StreamFacts) -> Stream {
     Stream {

@@ -78,8 +78,14 @@ impl Machine {
         directory: &Path,
     ) -> Result<Placed, PortError> {
         self.lower = None;
-        let (tree, private) = (&order.base.tree, self.private(&order.base, order.tier));
-        let (kind, reason) = match self.ground(tree, order.choice, order.tier)? {
+        let (tree, private) = (&order.tree, self.private(&order.base, order.tier));
+        let ground = if *tree == order.base.tree {
+            self.ground(tree, order.choice, order.tier)?
+        } else {
+            // What is written in it is compared with the base, which is not what it stands on.
+            Ground::Copy("it begins with a candidate".to_owned())
+        };
+        let (kind, reason) = match ground {
             Ground::Copy(reason) => {
                 workspace::create(&self.repo, tree, directory, Some(&private)).map_err(failed)?;
                 (WorkspaceKind::Copy, reason)
@@ -134,11 +140,7 @@ impl Machine {
     }
 
     /// Makes a workspace of exactly the tree that is `wanted`, from git objects alone.
-    pub(super) fn fresh(
-        &self,
-        wanted: &Wanted<'_>,
-        directory: &Path,
-    ) -> Result<Fresh, PortError> {
+    pub(super) fn fresh(&self, wanted: &Wanted<'_>, directory: &Path) -> Result<Fresh, PortError> {
         let (repo, private) = (&self.repo, self.private(wanted.base, wanted.tier));
         // A candidate is used once, so it stands on the checkout that its base has already.
         let (base, tree) = (&wanted.base.tree, wanted.tree);

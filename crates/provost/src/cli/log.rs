@@ -112,10 +112,7 @@ fn about(fact: &Fact) -> String {
             counted(test.attempts().count(), "probe")
         ),
         Fact::AgentEnded(agent) => {
-            let words = match agent.ending {
-                Ending::Exited(0) => "ended by itself".to_owned(),
-                ending => render_ending(ending),
-            };
+            let words = ended(agent.ending);
             format!("the agent {words} after {} ms", agent.wall_ms)
         }
         Fact::Lost {} => "the agent was lost with its driver".to_owned(),
@@ -127,7 +124,21 @@ fn about(fact: &Fact) -> String {
         Fact::Passed(judgement) | Fact::Refused(judgement) | Fact::Violation(judgement) => {
             judged(judgement)
         }
+        Fact::Reviewed(reviewed) => format!(
+            "the reviewer {} after {} ms",
+            ended(reviewed.run.ending),
+            reviewed.run.wall_ms
+        ),
         Fact::TestsRan(run) => tested(run),
+        Fact::Triggered(trigger) => format!(
+            "the {} gate refused; another attempt after {}",
+            trigger.gate.name(),
+            trigger.not_before
+        ),
+        Fact::Fixing(fix) => format!("{}, {}", fix.contract.task_id, fix.path),
+        Fact::Exhausted { fixes } => {
+            format!("{} did not mend it", counted(*fixes as usize, "attempt"))
+        }
         Fact::Published(published) => short(&published.branch).to_owned(),
         Fact::Cleaned(Cleaned { salvage, left }) => match (salvage, left) {
             (_, Some(left)) => format!("{} stays: no commit can hold all of it", left.path),
@@ -135,6 +146,13 @@ fn about(fact: &Fact) -> String {
             (None, None) => "everything in it is kept".to_owned(),
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
+    }
+}
+
+fn ended(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(0) => "ended by itself".to_owned(),
+        ending => render_ending(ending),
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Run {
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
-         "allow_binary", "permit_symlink", "permit_fewer_tests"])]
+         "allow_binary", "permit_symlink", "permit_fewer_tests", "retries"])]
     file: Option<PathBuf>,
 
     /// A path the agent may write, from the top of the repository; it covers everything below
@@ -83,6 +83,11 @@ pub(super) struct Run {
         value_parser = seconds)]
     timeout: u64,
 
+    /// How often another attempt may mend what the reviewer refused, or an acceptance command that
+    /// failed; up to 10.
+    #[arg(long, value_name = "NUMBER", help_heading = CONTRACT, default_value_t = 0)]
+    retries: u32,
+
     /// What the boxes are made of: `namespaces`, or `landlock` where there are none and the policy
     /// of the repository accepts it [default: namespaces].
     #[arg(long, value_name = "TIER", help_heading = CONTRACT)]
@@ -107,7 +112,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
     review: Option<String>,
 
-    /// The reviewer as a command; it leaves its report at $PROVOST_RESULT.
+    /// The reviewer as a command; it leaves its report at `$PROVOST_RESULT`.
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     review_cmd: Option<String>,
 

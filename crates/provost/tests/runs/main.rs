@@ -17,6 +17,8 @@ mod landing;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod mend;
+#[cfg(test)]
 mod network;
 #[cfg(test)]
 mod overlay;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
 use super::{ComposeError, Composer, render, time};
 use crate::agent::Adapter;
@@ -43,7 +43,7 @@ impl Composer<'_> {
             versions: self.versions(),
             model: None,
             role_binding_summary: None,
-            tasks: vec![self.task()?],
+            tasks: self.tasks()?,
             artifacts: Vec::new(),
             evidence_hashes: self.hashes()?,
             integrity: Some(self.integrity()?),
@@ -86,6 +86,29 @@ impl Composer<'_> {
         }
     }
 
+    /// The task of the run, and those that mended it.
+    fn tasks(&self) -> Result<Vec<TaskEntry>, ComposeError> {
+        let state = self.state;
+        let whole = self.task()?;
+        let refused = state.past.iter().skip(1);
+        let refused = refused.map(|past| (past.task_id.as_str(), TaskState::Failed));
+        // The last one is as good as the run.
+        let last = (!state.past.is_empty()).then(|| (state.task_id(), whole.status));
+        let mut tasks = vec![whole];
+        for (task_id, status) in refused.chain(last) {
+            tasks.push(TaskEntry {
+                task_id: task_id.to_owned(),
+                contract: self.file(&format!("tasks/{task_id}/contract.json"))?,
+                status,
+                result: None,
+                review_report: None,
+                test_report: None,
+                ..tasks[0].clone()
+            });
+        }
+        Ok(tasks)
+    }
+
     fn task(&self) -> Result<TaskEntry, ComposeError> {
         let assigned = &self.state.opened.contract.assigned_agent;
         let status = if self.verdict.allow {
@@ -116,6 +139,13 @@ impl Composer<'_> {
         })
     }
 
+    /// What was refused before, and mended or not.
+    fn earlier(&self) -> Map<String, Value> {
+        let rows = super::earlier(self.state);
+        let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
+        facts.into_iter().collect()
+    }
+
     fn extra(&self) -> ManifestExtra {
         let opened = &self.state.opened;
         ManifestExtra {
@@ -124,7 +154,7 @@ impl Composer<'_> {
             base_tree: opened.base_tree.clone(),
             tree: self.candidate(),
             directories: BTreeMap::from([("codex".into(), "agent".into())]),
-            facts: Map::new(),
+            facts: self.earlier(),
         }
     }
 }

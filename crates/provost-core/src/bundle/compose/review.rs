@@ -106,10 +106,9 @@ fn looked_at(reviewed: &ReviewRun) -> Vec<&str> {
 }
 
 fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {
-    let reviewer = state.opened.review.as_ref()?;
-    let adapter = reviewer.adapted.as_ref()?.adapter;
+    let known = state.opened.review.as_ref()?.adapted.as_ref()?;
     let thread = reviewed.run.told.as_ref()?.sum.thread.clone();
-    thread.filter(|_| adapter == Adapter::Codex)
+    thread.filter(|_| known.adapter == Adapter::Codex)
 }
 
 /// Exactly what was reviewed, and what was said beside the verdict.

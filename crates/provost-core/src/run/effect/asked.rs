@@ -1,11 +1,14 @@
 //! Derives what a step asks for from where the run stands.
 
 use super::{
-    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Keep, Merge, NamedBy,
+    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Fix, Keep, Merge, NamedBy,
     NoEffect, Prepare, Publish, Review, Salvage, Selftest, Walls, Words, Workspace,
 };
+use std::fmt::Write as _;
+use std::time::Duration;
+
 use crate::agent::instruction;
-use crate::agent::launch::Answer;
+use crate::agent::launch::{self, Answer};
 use crate::contract::Contract;
 use crate::object::Oid;
 use crate::review;
@@ -28,6 +31,7 @@ impl State {
             Step::Workspace => Effect::Workspace(Workspace {
                 attempt: self.attempt,
                 base: self.base(),
+                tree: self.begins_with().clone(),
                 choice: self.opened.workspace,
                 tier: self.held_to()?.tier,
             }),
@@ -45,8 +49,9 @@ impl State {
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
-                Effect::Accept(self.accept(Side::Candidate, tree, CANDIDATE.to_owned())?)
+                Effect::Accept(self.accept(Side::Candidate, tree, self.candidate_logs())?)
             }
+            Step::Fix => Effect::Fix(self.fix_effect()?),
             Step::Publish => Effect::Publish(self.publish()?),
             Step::Clean => Effect::Clean(self.clean_effect()),
         })
@@ -54,7 +59,33 @@ impl State {
 
     /// The round on `tree`, for somebody who wants to see it for himself.
     pub fn accept_again(&self, tree: Oid) -> Result<Accept, NoEffect> {
-        self.accept(Side::Candidate, tree, CANDIDATE.to_owned())
+        self.accept(Side::Candidate, tree, self.candidate_logs())
+    }
+
+    /// The directory of the bundle for what is said about the candidate.
+    fn candidate_logs(&self) -> String {
+        match self.past.len() {
+            0 => CANDIDATE.to_owned(),
+            // What was said about earlier ones is evidence.
+            fixes => format!("ci/fix-{fixes}"),
+        }
+    }
+
+    /// The tree that the attempt begins with: the base, or the candidate that it mends.
+    fn begins_with(&self) -> &Oid {
+        let refused = self.past.last().and_then(|past| past.captured.as_ref());
+        refused.map_or(&self.opened.base_tree, |captured| &captured.tree)
+    }
+
+    fn fix_effect(&self) -> Result<Fix, NoEffect> {
+        let trigger = self.trigger.as_ref().ok_or(NoEffect::NothingToMend)?;
+        let backoff = self.opened.contract.timeout_retry.retry_backoff_sec;
+        Ok(Fix {
+            // The fold refuses a time that cannot be read.
+            not_before: time::parse(&trigger.not_before).unwrap_or_default(),
+            most: Duration::from_secs(backoff),
+            evidence: self.failed_evidence(),
+        })
     }
 
     /// A round of the acceptance commands on the merge `tree`, with logs in the directory `logs`.
@@ -101,14 +132,14 @@ impl State {
 
     fn agent_effect(&self) -> Result<Agent, NoEffect> {
         let contract = self.held_to()?;
-        let (task, attempt) = (&self.names.task_id, self.attempt);
+        let (task, attempt) = (self.task_id(), self.attempt);
         let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
         let answer = Answer::of(contract.result);
         let adaptation = self.opened.adapted.clone().map(|adapted| Adaptation {
             adapted,
             instruction: instruction::render(contract, answer),
             answer,
-            task_id: task.clone(),
+            task_id: task.to_owned(),
             events: file("events", "jsonl"),
         });
         let mut net = contract.net.clone();
@@ -121,8 +152,10 @@ impl State {
             run_id: self.names.run_id.clone(),
             attempt,
             base: self.base(),
+            tree: self.begins_with().clone(),
+            evidence: self.given(),
             prepare: self.prepare(self.opened.base_tree.clone(), PREPARE),
-            argv: self.opened.agent.clone(),
+            argv: self.agent_words(),
             named_by: NamedBy::of(self.opened.agent_typed),
             adaptation,
             contract: contract.document.clone(),
@@ -141,18 +174,32 @@ impl State {
         })
     }
 
+    /// The command of the agent; one that is known goes on with the thread of what it mends.
+    fn agent_words(&self) -> Vec<String> {
+        let words = &self.opened.agent;
+        let mended = self.past.last().and_then(|past| past.agent.as_ref());
+        let told = mended.and_then(|agent| agent.told.as_ref());
+        let thread = told.and_then(|told| told.sum.thread.as_deref());
+        match (&self.opened.adapted, thread) {
+            (Some(known), Some(thread)) => launch::continued(words, known.adapter, thread),
+            _ => words.clone(),
+        }
+    }
+
     fn review_effect(&self) -> Result<Review, NoEffect> {
         let contract = self.held_to()?;
         let reviewer = self.opened.review.clone().ok_or(NoEffect::NoReviewer)?;
         let captured = self.captured.as_ref().ok_or(NoEffect::NoCandidate)?;
         let file = |name: &str| format!("reviews/{}.{name}", self.attempt);
-        let changed = captured.changes.iter();
-        let changed = changed.map(|change| format!("{}\n", change.path)).collect();
+        let mut changed = String::new();
+        for change in &captured.changes {
+            let _ = writeln!(changed, "{}", change.path);
+        }
         let adaptation = reviewer.adapted.map(|adapted| Adaptation {
             adapted,
             instruction: review::render(contract),
             answer: Answer::Review,
-            task_id: self.names.task_id.clone(),
+            task_id: self.task_id().to_owned(),
             events: file("events.jsonl"),
         });
         // A program that is known needs its model and nothing else; a command may be anything.
@@ -230,10 +277,12 @@ impl State {
             attempt: self.attempt,
             extent: match self.site {
                 Site::Abandoned => Extent::Attempt,
+                // Another attempt continues in the same home.
+                Site::Workspace if self.trigger.is_some() => Extent::Attempt,
                 Site::Empty | Site::Begun | Site::Workspace => Extent::Run,
             },
             salvage: (finished && !whole).then(|| Salvage {
-                base: self.opened.base_tree.clone(),
+                base: self.begins_with().clone(),
                 captured: captured.map(|captured| captured.tree.clone()),
                 keep: self.keep("salvage", "Salvage"),
             }),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::run::fact::{ReviewRun, Reviewer};
 
-fn reviewed_opening() -> Fact {
+pub(super) fn reviewed_opening() -> Fact {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
     };
@@ -15,7 +15,12 @@ fn reviewed_opening() -> Fact {
     Fact::Opened(opened)
 }
 
-fn review(tree: &str, ending: Ending, result: ResultFile, altered: &[&str]) -> Vec<Fact> {
+pub(super) fn review(
+    tree: &str,
+    ending: Ending,
+    result: ResultFile,
+    altered: &[&str],
+) -> Vec<Fact> {
     let run = ReviewRun {
         tree: oid(tree),
         ended_at: "2026-01-01T00:00:00Z".to_owned(),
@@ -33,7 +38,7 @@ fn review(tree: &str, ending: Ending, result: ResultFile, altered: &[&str]) -> V
     vec![started(Step::Review), Fact::Reviewed(Box::new(run))]
 }
 
-fn says(verdict: &str, violations: &[&str]) -> ResultFile {
+pub(super) fn says(verdict: &str, violations: &[&str]) -> ResultFile {
     let report = json!({ "verdict": verdict, "summary": "I looked.\nTwice.",
         "violations": violations, "findings": [{ "path": "", "problem": "odd" }] });
     ResultFile::Text(report.to_string())
@@ -48,52 +53,32 @@ fn folded(facts: &[Fact]) -> State {
 
 #[test]
 fn only_a_whole_report_of_a_good_end_passes() {
+    use Code::{ReviewInvalid, ReviewRefused};
     use Ending::Exited;
+    use ResultFile::{Absent, Text, Unusable};
     let pass = || says("PASS", &[]);
+    let (fail, blocked) = (says("FAIL", &[]), says("BLOCKED", &["x"]));
+    let (fifo, prose) = (Unusable("is a fifo".into()), Text("fine".into()));
     let cases = [
         ("passes", "tree", Exited(0), pass(), Code::Ok),
-        (
-            "fails",
-            "tree",
-            Exited(0),
-            says("FAIL", &[]),
-            Code::ReviewRefused,
-        ),
-        (
-            "blocked",
-            "tree",
-            Exited(0),
-            says("BLOCKED", &["x"]),
-            Code::ReviewRefused,
-        ),
+        ("fails", "tree", Exited(0), fail, ReviewRefused),
+        ("blocked", "tree", Exited(0), blocked, ReviewRefused),
         (
             "contradicts",
             "tree",
             Exited(0),
             says("PASS", &["x"]),
-            Code::ReviewInvalid,
+            ReviewInvalid,
         ),
-        (
-            "other tree",
-            "another",
-            Exited(0),
-            pass(),
-            Code::ReviewInvalid,
-        ),
-        ("status", "tree", Exited(1), pass(), Code::ReviewInvalid),
-        (
-            "late",
-            "tree",
-            Ending::TimedOut,
-            pass(),
-            Code::ReviewInvalid,
-        ),
+        ("other tree", "another", Exited(0), pass(), ReviewInvalid),
+        ("status", "tree", Exited(1), pass(), ReviewInvalid),
+        ("late", "tree", Ending::TimedOut, pass(), ReviewInvalid),
         (
             "not started",
             "tree",
             Ending::NotStarted,
-            ResultFile::Absent,
-            Code::ReviewInvalid,
+            Absent,
+            ReviewInvalid,
         ),
         (
             "cancelled",
@@ -116,27 +101,9 @@ fn only_a_whole_report_of_a_good_end_passes() {
             pass(),
             Code::TokenLimit,
         ),
-        (
-            "nothing",
-            "tree",
-            Exited(0),
-            ResultFile::Absent,
-            Code::ReviewInvalid,
-        ),
-        (
-            "a pipe",
-            "tree",
-            Exited(0),
-            ResultFile::Unusable("is a fifo".to_owned()),
-            Code::ReviewInvalid,
-        ),
-        (
-            "prose",
-            "tree",
-            Exited(0),
-            ResultFile::Text("fine".to_owned()),
-            Code::ReviewInvalid,
-        ),
+        ("nothing", "tree", Exited(0), Absent, ReviewInvalid),
+        ("a pipe", "tree", Exited(0), fifo, ReviewInvalid),
+        ("prose", "tree", Exited(0), prose, ReviewInvalid),
     ];
     for (name, tree, ending, result, want) in cases {
         let mut facts = captured(&["app/a"]);

@@ -16,6 +16,7 @@ pub(super) fn typed(run: &Run) -> Typed {
         base: run.base.clone(),
         target: run.target.clone(),
         timeout_sec: run.timeout,
+        max_retries: run.retries,
         limits: run.limits.asked(),
         tier: run.tier,
         net: run.net.places(),

@@ -3,6 +3,7 @@
 mod honest;
 mod hostile;
 mod limits;
+mod mend;
 mod review;
 mod stage;
 mod tunnel;

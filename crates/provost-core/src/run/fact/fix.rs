@@ -1,0 +1,31 @@
+//! The facts about attempts that mend what an earlier one left.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+use crate::contract::document::Document;
+use crate::run::Gate;
+
+/// Another attempt is to mend what a gate refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trigger {
+    /// The gate.
+    pub gate: Gate,
+    /// Why it refused.
+    pub code: Code,
+    /// When the attempt may begin.
+    pub not_before: String,
+}
+
+/// The contract of an attempt that mends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fix {
+    /// Which, from 1.
+    pub number: u32,
+    /// The contract.
+    pub contract: Document,
+    /// SHA-256 of its canonical spelling.
+    pub contract_sha256: String,
+    /// Its file in the bundle.
+    pub path: String,
+}

@@ -1,0 +1,165 @@
+//! The simulated machine of these tests, and the run it begins.
+
+use std::collections::BTreeMap;
+
+use provost_core::contract::limits::Asked;
+use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use provost_core::lease::Owner;
+use provost_core::object::{ObjectFormat, sha256};
+use provost_core::path::RepoPath;
+use provost_core::prepare;
+use provost_core::protect::Extra;
+use provost_core::run::State;
+use provost_core::run::fact::{Names, Opened, Reviewer, WorkspaceChoice};
+use provost_core::tier::Tier;
+use provost_engine::drive::{Ports, drive, open, resume};
+use provost_engine::ports::PortError;
+use provost_engine::sim::{
+    Behaviour, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry, SimSigner,
+    oid,
+};
+use serde_json::json;
+
+/// A machine on which one run is driven.
+pub(crate) struct Machine {
+    pub(crate) power: Power,
+    pub(crate) host: SimHost,
+    pub(crate) ledger: SimLedger,
+    pub(crate) registry: SimRegistry,
+    pub(crate) bundle: SimBundle,
+    pub(crate) clock: SimClock,
+    pub(crate) onlooker: Onlooker,
+    /// How often a refusal may be mended.
+    pub(crate) retries: u32,
+}
+
+fn process(pid: u32) -> Owner {
+    let word = |text: &str| text.to_owned();
+    Owner {
+        host: word("host"),
+        boot: word("boot"),
+        pid_namespace: word("ns"),
+        pid,
+        started: 1,
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(behaviour: Behaviour, power: Power) -> Self {
+        Self {
+            host: SimHost::new(&power, behaviour),
+            ledger: SimLedger::new(&power),
+            registry: SimRegistry::new(&power, process(1)),
+            bundle: SimBundle::new(&power),
+            clock: SimClock::default(),
+            onlooker: Onlooker::default(),
+            retries: 0,
+            power,
+        }
+    }
+
+    fn ports(&mut self) -> Ports<'_> {
+        Ports {
+            host: &mut self.host,
+            ledger: &mut self.ledger,
+            registry: &mut self.registry,
+            bundle: &mut self.bundle,
+            signer: &SimSigner,
+            clock: &self.clock,
+            observer: &mut self.onlooker,
+        }
+    }
+
+    pub(crate) fn begin(&mut self) -> Result<State, PortError> {
+        let names = Names {
+            run_id: "run_00000001".to_owned(),
+            task_id: "task-0001".to_owned(),
+            trace_id: "trace-0001".to_owned(),
+        };
+        let opened = opening(self.retries);
+        let mut ports = self.ports();
+        open(&mut ports, &names, opened)?;
+        drive(&mut ports)
+    }
+
+    pub(crate) fn take_over(&mut self, pid: u32) -> Result<State, PortError> {
+        self.registry.alive = process(pid);
+        let mut ports = self.ports();
+        resume(&mut ports, process(pid))?;
+        drive(&mut ports)
+    }
+}
+
+/// A step that makes the dependencies of the base.
+fn dependencies() -> prepare::Step {
+    let path = |text: &str| RepoPath::try_from(text).unwrap();
+    prepare::Step {
+        name: "deps".to_owned(),
+        run: vec![vec!["make".to_owned()]],
+        inputs: vec![path("app")],
+        outputs: vec![prepare::Output::Tree(path("deps"))],
+        net: Vec::new(),
+        env: BTreeMap::new(),
+    }
+}
+
+fn opening(retries: u32) -> Opened {
+    let document = json!({
+        "task_id": "task-0001",
+        "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
+        "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
+        "inputs": {
+            "spec": "say hello",
+            "artifacts": [{
+                "name": "output_schema",
+                "uri": RESULT_SCHEMA,
+                "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+            }],
+        },
+        "required_outputs": [],
+        "allowed_paths": ["app"],
+        "forbidden_actions": [],
+        "acceptance_tests": [{ "name": "tests", "cmd": "pytest -q", "must_pass": true }],
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny", "mcp_tools": [],
+        },
+        "mcp_tool_set": ["none"],
+        "timeout_retry": {
+            "timeout_sec": 60, "max_retries": retries, "retry_backoff_sec": 7,
+        },
+        "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
+        "evidence_links": [],
+        "log_refs": { "run_id": "run-0001", "paths": {} },
+    });
+    let contract = contract::parse(document.to_string().as_bytes()).unwrap();
+    Opened {
+        contract_sha256: contract::digest(&contract),
+        contract_source: None,
+        contract,
+        typed: true,
+        base_commit: oid("base commit"),
+        base_tree: oid("base tree"),
+        object_format: ObjectFormat::Sha256,
+        target: None,
+        agent: vec!["agent".to_owned()],
+        agent_typed: true,
+        adapted: None,
+        credentials: Vec::new(),
+        review: Some(Reviewer {
+            name: "strict".to_owned(),
+            argv: vec!["reviewer".to_owned()],
+            typed: true,
+            adapted: None,
+            credentials: Vec::new(),
+        }),
+        protect: Extra::default(),
+        commands: Vec::new(),
+        workspace: WorkspaceChoice::Auto,
+        prepare: vec![dependencies()],
+        loopback: false,
+        limits: Asked::default(),
+        least_tier: Tier::default(),
+        owner: process(1),
+        version: "0".to_owned(),
+    }
+}

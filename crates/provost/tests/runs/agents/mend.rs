@@ -1,0 +1,39 @@
+//! The programs in attempts that mend: they go on with their conversation.
+
+use serde_json::json;
+
+use super::stage::{PROGRAMS, Stage, Way};
+
+#[test]
+fn a_conversation_goes_on_where_its_work_was_refused() {
+    for program in PROGRAMS {
+        let turns = json!([
+            { "shell": "echo worse > src/a.txt" },
+            { "text": "done" },
+            { "shell": "echo good > src/a.txt" },
+            { "text": "mended" },
+        ]);
+        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+            return;
+        };
+        let credential = stage.credential();
+        let outcome = stage.run_with(&[
+            "make it good",
+            "--allow",
+            "src",
+            "--accept",
+            "sh check.sh",
+            "--retries",
+            "1",
+            "--credential",
+            &credential,
+        ]);
+        assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
+        assert_eq!(outcome.json["attempts"], 2);
+        let requests = stage.requests();
+        let third = requests[2]["request"].to_string();
+        assert!(third.contains("echo worse"), "{program:?} forgot: {third}");
+        assert!(third.contains("What came of it so far"), "{program:?}");
+        assert_eq!(stage.scene.verify(outcome.text("run_id")).exit, 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! Runs whose work is refused and mended by another attempt.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Scene, until};
+
+/// Leaves something that fails first, and mends it by the evidence of that.
+const AGENT: &str = r#"
+    if test -z "$PROVOST_EVIDENCE"; then echo bad > src/a.txt; echo note > src/note.txt; exit; fi
+    test "$(cat src/a.txt)" = bad && test -e src/note.txt || exit 31
+    test -e ~/thread || exit 32
+    grep -q '"parent_task_id"' $PROVOST_CONTRACT || exit 33
+    grep -q 'What came of it so far' $PROVOST_CONTRACT || exit 34
+    cat $PROVOST_EVIDENCE/* > /dev/null || exit 35
+    echo x > $PROVOST_EVIDENCE/new && exit 36
+    echo good > src/a.txt
+"#;
+
+fn run(scene: &Scene, more: &[&str]) -> Outcome {
+    let script = AGENT.replace("echo bad >", "touch ~/thread; echo bad >");
+    let ask = Ask {
+        more,
+        ..Ask::default()
+    };
+    scene.run(&script, &ask)
+}
+
+fn events(scene: &Scene, run: &str) -> Vec<Value> {
+    let text = fs::read_to_string(scene.evidence(run, "events.jsonl")).unwrap();
+    let parse = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(parse).collect()
+}
+
+#[test]
+fn a_failed_command_is_mended_by_another_attempt() {
+    for policy in ["", "[workspace]\nkind = \"overlay\"\n"] {
+        let scene = Scene::new();
+        scene.commit(&[
+            ("provost.toml", policy),
+            ("check.sh", "cat src/a.txt; grep -q good src/a.txt\n"),
+        ]);
+        let before = scene.surroundings();
+        let outcome = run(&scene, &["--retries", "2"]);
+        assert_eq!(outcome.code(), "OK", "{outcome:?}");
+        scene.assert_clean(&before, policy);
+        assert_eq!(outcome.json["attempts"], 2);
+        let before = &outcome.json["refused_before"];
+        assert_eq!(before[0]["code"], "ACCEPTANCE_FAILED", "{before}");
+        let changed = &outcome.json["changed_files"];
+        assert_eq!(
+            *changed,
+            json!(["src/a.txt", "src/note.txt"]),
+            "against the base"
+        );
+        the_evidence_is_whole(&scene, &outcome);
+    }
+}
+
+fn the_evidence_is_whole(scene: &Scene, outcome: &Outcome) {
+    let run = outcome.text("run_id");
+    let verified = scene.verify(run);
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    let events = events(scene, run);
+    let of = |kind: &str| events.iter().find(|event| event["event_type"] == kind);
+    let fix = of("FIX_LOOP_ATTEMPT").unwrap();
+    let task = fix["payload"]["contract"]["task_id"].as_str().unwrap();
+    let text = fs::read(scene.evidence(run, &format!("tasks/{task}/contract.json"))).unwrap();
+    let contract: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(contract, fix["payload"]["contract"]);
+    let evidence = &contract["inputs"]["artifacts"][1];
+    assert_eq!(evidence["uri"], "ci/candidate/1.stdout.log", "{contract}");
+    let log = fs::read_to_string(scene.evidence(run, "ci/candidate/1.stdout.log")).unwrap();
+    assert_eq!(log, "bad\n", "what failed first is still there");
+    assert!(scene.evidence(run, "ci/fix-1/1.stdout.log").exists());
+    let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/provost/runs"]);
+    assert_eq!(kept.lines().count(), 2, "{kept}");
+    let shown = scene.ask(&["show", run]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let line = "attempt 1 was refused[ACCEPTANCE_FAILED]";
+    assert!(shown.contains(line), "{shown}");
+    let landed = scene.ask(&["land", run, "--json"]);
+    assert_eq!(landed.exit, 0, "{landed:?}");
+    assert_eq!(scene.verify(run).exit, 0);
+}
+
+#[test]
+fn what_a_reviewer_refuses_is_mended_too_and_not_for_ever() {
+    let scene = Scene::new();
+    let script = r#"verdict=FAIL; grep -q good $PROVOST_TREE/src/a.txt && verdict=PASS
+        printf '{"verdict":"%s","summary":"s","violations":[],"findings":[]}' $verdict > $PROVOST_RESULT"#;
+    scene.write("agent/reviewer.sh", script);
+    let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
+    let outcome = run(&scene, &["--retries", "1", "--review-cmd", &reviewer]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let before = &outcome.json["refused_before"][0]["code"];
+    assert_eq!(*before, "REVIEW_REFUSED");
+    let run_id = outcome.text("run_id");
+    assert_eq!(scene.verify(run_id).exit, 0);
+    assert!(scene.evidence(run_id, "reviews/1.report.json").exists());
+
+    let ask = Ask {
+        more: &["--retries", "1"],
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo bad > src/a.txt", &ask);
+    assert_eq!(outcome.code(), "ACCEPTANCE_FAILED", "{outcome:?}");
+    let run_id = outcome.text("run_id");
+    let last = events(&scene, run_id);
+    let exhausted = last
+        .iter()
+        .filter(|it| it["event_type"] == "FIX_LOOP_EXHAUSTED");
+    assert_eq!(exhausted.count(), 1);
+    assert_eq!(scene.verify(run_id).exit, 0);
+}
+
+#[test]
+fn what_strays_is_never_tried_again() {
+    let scene = Scene::new();
+    let ask = Ask {
+        more: &["--retries", "3"],
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo bad > docs/readme.md", &ask);
+    assert_eq!(outcome.code(), "DIFF_REFUSED", "{outcome:?}");
+    assert_eq!(outcome.json["attempts"], 1);
+}
+
+#[test]
+fn a_wait_survives_its_driver_and_can_be_cancelled() {
+    let scene = Scene::new();
+    let mut contract: Value = serde_json::from_str(include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/examples/contract-minimal.json"
+    )))
+    .unwrap();
+    contract["allowed_paths"] = json!(["src/a.txt"]);
+    contract["rollback"]["baseline_ref"] = json!("HEAD");
+    contract["acceptance_tests"] =
+        json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
+    contract["timeout_retry"] =
+        json!({ "timeout_sec": 60, "max_retries": 1, "retry_backoff_sec": 3600 });
+    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    scene.write("contract.json", &contract.to_string());
+    let file = scene.path("contract.json").display().to_string();
+    let agent = scene.agent("echo bad > src/a.txt");
+    let before = scene.surroundings();
+    let words = ["run", "--json", "-f", &file, "--agent-cmd", &agent];
+    let waits = |times: usize| {
+        until("it waits", || {
+            let run = scene.last_run();
+            let text =
+                run.and_then(|run| fs::read_to_string(scene.evidence(&run, "events.jsonl")).ok());
+            text.is_some_and(|text| text.matches(r#""payload":{"step":"fix"}"#).count() == times)
+        });
+    };
+    let running = scene.spawn(scene.provost(&words));
+    waits(1);
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    scene.await_silence("killed");
+    let running = scene.spawn(scene.provost(&["resume", "--json"]));
+    waits(2);
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.wait();
+    assert_eq!(
+        outcome.json[0]["verdict"]["code"], "CANCELLED",
+        "{outcome:?}"
+    );
+    let gate = &outcome.json[0]["gates"]["acceptance"]["code"];
+    assert_eq!(*gate, "ACCEPTANCE_FAILED");
+    scene.assert_clean(&before, "cancelled");
+    assert_eq!(scene.verify(&scene.last_run().unwrap()).exit, 0);
+}
