@@ -322,7 +322,7 @@ fn a_known_program_goes_on_with_its_conversation() {
             .chain(launch::arguments(&plain, launch::Answer::Free))
             .collect();
         let continued = launch::continued(&start, adapter, "0a-1");
-        assert_eq!(continued.contains(&"0a-1".to_owned()), true);
+        assert!(continued.contains(&"0a-1".to_owned()));
         assert_eq!(
             start.last() == Some(&"-".to_owned()),
             continued.last() == Some(&"-".to_owned())

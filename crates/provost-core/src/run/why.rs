@@ -99,6 +99,8 @@ impl Why {
                     let by = format!("{} gate", judged.gate.name());
                     refusals.push(refusal(&state, by, Some(judged.gate), judged.verdict));
                 }
+                // What a later attempt mends is no reason any more.
+                Fact::Fixing(_) => refusals.clear(),
                 _ => {}
             }
         }
