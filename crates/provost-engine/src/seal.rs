@@ -142,8 +142,14 @@ fn evidence(
     {
         let requests: Vec<_> = agents.iter().flat_map(|agent| &agent.network).collect();
         let network = json!({ "grants": grants, "requests": requests });
-        put("box/network.json", format!("{network:#}
-").into_bytes());
+        put(
+            "box/network.json",
+            format!(
+                "{network:#}
+"
+            )
+            .into_bytes(),
+        );
     }
     if let Some(path) = &state.worked_in {
         put("worktree_ref.txt", line(path));
