@@ -31,6 +31,28 @@ pub struct Owner {
     pub started: u64,
 }
 
+/// What the machine of a session is called that is no process.
+const SESSION: &str = "session:";
+
+impl Owner {
+    /// Somebody known by a name instead of a process. Nobody can say that such a one is dead, so
+    /// what it holds ends with its time.
+    pub fn of_session(name: &str) -> Self {
+        Self {
+            host: format!("{SESSION}{name}"),
+            boot: String::new(),
+            pid_namespace: String::new(),
+            pid: 0,
+            started: 0,
+        }
+    }
+
+    /// The name, if this is no process.
+    pub fn session(&self) -> Option<&str> {
+        self.host.strip_prefix(SESSION)
+    }
+}
+
 /// The right of a run to write in a scope, for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {

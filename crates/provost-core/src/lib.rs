@@ -19,6 +19,7 @@ pub mod exit;
 pub mod gate;
 pub mod ignore;
 pub mod index;
+pub mod intent;
 pub mod json;
 pub mod lease;
 pub mod net;

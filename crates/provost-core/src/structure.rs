@@ -363,6 +363,6 @@ pub enum Confidence {
 }
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@
 
 pub mod after;
 pub mod board;
+pub mod change;
 pub mod drive;
 pub mod land;
 pub mod opening;

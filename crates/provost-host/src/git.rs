@@ -24,6 +24,7 @@ mod read;
 mod refs;
 mod run;
 mod side;
+mod status;
 mod write;
 
 use std::path::PathBuf;

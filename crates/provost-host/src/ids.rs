@@ -25,6 +25,25 @@ pub fn run_id(now: i64) -> Result<String, NoRandomness> {
     ))
 }
 
+/// The digits of base 32 without letters that are taken for others.
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// A new name for an intent that is declared at `now`, like `01JD3Z6Q8W4T0V9K2M5N7P1R3S` (a ULID):
+/// 48 bits of time, so that names sort by it, and 80 bits of chance.
+pub fn ulid(now: i64) -> Result<String, NoRandomness> {
+    let chance = random::<10>()?;
+    let time = u128::try_from(now).unwrap_or(0) & 0xffff_ffff_ffff;
+    let chance = chance
+        .iter()
+        .fold(0, |sum, byte| (sum << 8) | u128::from(*byte));
+    let number = (time << 80) | chance;
+    let digit = |place: u32| {
+        let value = usize::try_from((number >> (place * 5)) & 31).unwrap_or(0);
+        char::from(DIGITS[value])
+    };
+    Ok((0..26).rev().map(digit).collect())
+}
+
 /// A new name that joins the records of one run across tools: 32 hexadecimal digits, as W3C trace
 /// context has them.
 pub fn trace_id() -> Result<String, NoRandomness> {
@@ -56,6 +75,15 @@ mod tests {
         let (time, chance) = id.rsplit_once('_').unwrap();
         assert_eq!(time, "run_20251231_235959_999");
         assert_eq!(chance.len(), 12);
+    }
+
+    #[test]
+    fn names_of_intents_sort_by_time() {
+        let early = ulid(1_469_918_176_385).unwrap();
+        assert_eq!((&early[..10], early.len()), ("01ARYZ6S41", 26));
+        assert!(early < ulid(1_469_918_176_386).unwrap());
+        let many: BTreeSet<String> = (0..1000).map(|_| ulid(0).unwrap()).collect();
+        assert_eq!(many.len(), 1000);
     }
 
     #[test]

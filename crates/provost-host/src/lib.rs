@@ -19,6 +19,7 @@ pub mod keys;
 pub mod machine;
 pub mod owner;
 pub mod proxy;
+pub mod shared;
 pub mod snapshot;
 pub mod trial;
 pub mod workspace;

@@ -51,6 +51,20 @@ pub fn current() -> Result<Owner, OwnerError> {
     })
 }
 
+/// The process that started this one: for commands, the shell of whoever typed them.
+pub fn parent() -> Result<Owner, OwnerError> {
+    let unknown = || OwnerError::Unknown { path: SELF };
+    let pid = rustix::process::getppid().ok_or_else(unknown)?;
+    let pid = u32::try_from(pid.as_raw_nonzero().get()).map_err(|_| unknown())?;
+    let stat = fs::read(format!("/proc/{pid}/stat"));
+    let stat = stat.map_err(|source| OwnerError::Unreadable { path: SELF, source })?;
+    Ok(Owner {
+        pid,
+        started: Status::parse(&stat).ok_or_else(unknown)?.started,
+        ..current()?
+    })
+}
+
 /// Whether `owner` may still be at work; `true` unless it is certainly dead.
 pub fn alive(owner: &Owner) -> bool {
     let (Ok(host), Ok(boot), Ok(pid_namespace)) = (host(), line(process::BOOT), namespace()) else {

@@ -8,6 +8,7 @@
 
 pub mod board;
 pub mod bundle;
+pub mod changes;
 pub mod driven;
 mod error;
 mod file;

@@ -1,4 +1,4 @@
-//! Keeps in a SQLite database who holds what now, and where the chains of runs end.
+//! Keeps in a SQLite database who holds what now, who wants what, and where the chains of runs end.
 //!
 //! # Invariants
 //!
@@ -11,6 +11,7 @@
 //! many processes; it stays as the second wall, should the lock file be removed.
 
 mod fence;
+mod intents;
 mod pins;
 mod schema;
 
@@ -101,7 +102,9 @@ impl Registry {
     ) -> Result<Acquired, StoreError> {
         self.reserve_fences(&request.owner.boot)?;
         self.write(Durability::Ordinary, |transaction| {
-            let held = read_leases(transaction)?;
+            let mut held = read_leases(transaction)?;
+            // Agents that share the checkout are in the way like runs.
+            held.extend(intents::as_leases(transaction)?);
             let decision = lease::decide(request, &held, alive).map_err(StoreError::from)?;
             for run_id in &decision.gone {
                 transaction.execute("DELETE FROM lease WHERE run_id = ?1", [run_id])?;

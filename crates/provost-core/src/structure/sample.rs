@@ -10,11 +10,11 @@ use super::{
 use crate::object::sha256;
 use crate::path::RepoPath;
 
-pub(super) fn path(text: &str) -> RepoPath {
+pub(crate) fn path(text: &str) -> RepoPath {
     RepoPath::try_from(text).unwrap()
 }
 
-pub(super) fn function(file: &str, name: &str, cyclomatic: u32) -> Function {
+pub(crate) fn function(file: &str, name: &str, cyclomatic: u32) -> Function {
     let code = sha256(format!("{name} {cyclomatic}").as_bytes());
     Function {
         id: code[..16].to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn function(file: &str, name: &str, cyclomatic: u32) -> Function {
     }
 }
 
-pub(super) fn spot(file: &str, symbol: &str) -> Spot {
+pub(crate) fn spot(file: &str, symbol: &str) -> Spot {
     Spot {
         path: path(file),
         symbol: symbol.to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn spot(file: &str, symbol: &str) -> Spot {
     }
 }
 
-pub(super) fn dead(file: &str, name: &str, shape: &str) -> Finding {
+pub(crate) fn dead(file: &str, name: &str, shape: &str) -> Finding {
     Finding {
         id: format!("dead_code:{name}"),
         family: Family::DeadCode,
@@ -58,7 +58,7 @@ pub(super) fn dead(file: &str, name: &str, shape: &str) -> Finding {
     }
 }
 
-pub(super) fn clones(key: &str, members: &[(&str, &str)]) -> Finding {
+pub(crate) fn clones(key: &str, members: &[(&str, &str)]) -> Finding {
     Finding {
         id: format!("clone:function:{key}"),
         family: Family::Clone,
@@ -78,11 +78,11 @@ pub(super) fn clones(key: &str, members: &[(&str, &str)]) -> Finding {
 }
 
 /// A report with these functions and findings, one file for each path.
-pub(super) fn report(functions: Vec<Function>, findings: Vec<Finding>) -> Report {
+pub(crate) fn report(functions: Vec<Function>, findings: Vec<Finding>) -> Report {
     with_imports(functions, findings, &[])
 }
 
-pub(super) fn with_imports(
+pub(crate) fn with_imports(
     functions: Vec<Function>,
     findings: Vec<Finding>,
     imports: &[(&str, &str)],

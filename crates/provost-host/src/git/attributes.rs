@@ -31,7 +31,7 @@ impl Repository {
     /// The attributes of this repository that are not in a tree.
     pub(super) fn attributes(&self) -> Result<Attributes, GitError> {
         let mut outer = read(Path::new("/etc/gitattributes"))?;
-        if let Some(path) = self.attributes_file()? {
+        if let Some(path) = self.users_file("core.attributesFile", "attributes")? {
             outer.push(b'\n');
             outer.extend(read(&path)?);
         }
@@ -41,8 +41,8 @@ impl Repository {
         })
     }
 
-    /// What `core.attributesFile` is for the user, by setting or by default.
-    fn attributes_file(&self) -> Result<Option<PathBuf>, GitError> {
+    /// What the setting `name` is for the user, or the file `usual` among the user's settings.
+    pub(super) fn users_file(&self, name: &str, usual: &str) -> Result<Option<PathBuf>, GitError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = variable("HOME").map(PathBuf::from);
         let settings = variable("XDG_CONFIG_HOME")
@@ -58,19 +58,19 @@ impl Repository {
         }
         files.push(self.common_dir.join("config"));
         files.push(self.git_dir.join("config.worktree"));
-        let mut found = settings.map(|place| place.join("attributes"));
+        let mut found = settings.map(|place| place.join(usual));
         for file in files.iter().filter(|file| file.is_file()) {
-            if let Some(value) = self.setting(file)? {
+            if let Some(value) = self.setting(file, name)? {
                 found = Some(expand(&value, home.as_deref(), &self.git_dir));
             }
         }
         Ok(found)
     }
 
-    /// The value of `core.attributesFile` in one file of settings.
-    fn setting(&self, file: &Path) -> Result<Option<Vec<u8>>, GitError> {
+    /// The value of the setting `name` in one file of settings.
+    fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
         let words = ["config", "--includes", "--null", "--file"].map(OsStr::new);
-        let last = ["--get", "core.attributesFile"].map(OsStr::new);
+        let last = ["--get", name].map(OsStr::new);
         let arguments = [&words[..], &[file.as_os_str()], &last[..]].concat();
         let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
         match output.status.code() {
@@ -108,8 +108,8 @@ fn expand(value: &[u8], home: Option<&Path>, here: &Path) -> PathBuf {
     }
 }
 
-/// A file of attributes; none is as good as an empty one.
-fn read(path: &Path) -> Result<Vec<u8>, GitError> {
+/// A file of rules; none is as good as an empty one.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, GitError> {
     let unread = || system(format!("read `{}`", path.display()));
     let there = match path.metadata() {
         // Not from a pipe: nothing may wait.

@@ -63,6 +63,11 @@ impl SideGit {
         Self::create(scratch, format, &format!("{commit}\n"))
     }
 
+    /// Makes one below `scratch` that is on no commit and nobody else uses.
+    pub(super) fn unborn(scratch: &Path, format: ObjectFormat) -> Result<Self, GitError> {
+        Self::create(scratch, format, UNBORN)
+    }
+
     fn create(scratch: &Path, format: ObjectFormat, head: &str) -> Result<Self, GitError> {
         let what = || format!("make a private git directory in `{}`", scratch.display());
         let mut number = [0; 16];

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The newest schema this program knows.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Marks the database as ours: the letters `prov`.
 const APPLICATION: i64 = 0x7072_6f76;
@@ -35,6 +35,33 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
+/// What version 2 added: the intents of agents that share a checkout.
+const INTENTS: &str = "
+    CREATE TABLE intent (
+        intent_id   TEXT PRIMARY KEY NOT NULL,
+        record      TEXT NOT NULL,
+        digest      TEXT NOT NULL,
+        open        INTEGER NOT NULL,
+        declared_at INTEGER NOT NULL,
+        expires_at  INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX intent_open ON intent (open, declared_at, intent_id);
+    CREATE TABLE intent_event (
+        seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+        intent_id TEXT NOT NULL,
+        at        INTEGER NOT NULL,
+        what      TEXT NOT NULL,
+        record    TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX intent_event_of ON intent_event (intent_id, seq);
+    CREATE TRIGGER intent_event_stays BEFORE UPDATE ON intent_event
+    BEGIN SELECT RAISE(ABORT, 'rows are only added'); END;
+    CREATE TABLE intent_digest (
+        digest    TEXT PRIMARY KEY NOT NULL,
+        intent_id TEXT NOT NULL
+    ) STRICT;
+";
+
 /// Checks whose database it is, and brings an empty one to the newest schema.
 ///
 /// The caller has its turn at the lock file.
@@ -56,6 +83,10 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
         if version == VERSION {
             return set_mode(connection, path);
         }
+        if version == 1 {
+            set_mode(connection, path)?;
+            return run(connection, path, INTENTS);
+        }
     }
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
@@ -66,11 +97,15 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
         });
     }
     set_mode(connection, path)?;
-    // One transaction: a crash leaves an empty database or a whole one.
+    run(connection, path, &format!("{TABLES}{INTENTS}"))
+}
+
+/// Brings the database to the newest schema in one transaction: a crash leaves it as it was.
+fn run(connection: &Connection, path: &Path, tables: &str) -> Result<(), StoreError> {
     let script = format!(
         "PRAGMA synchronous = FULL;
          BEGIN IMMEDIATE;
-         {TABLES}
+         {tables}
          PRAGMA user_version = {VERSION};
          PRAGMA application_id = {APPLICATION};
          COMMIT;"

@@ -1,0 +1,27 @@
+//! Rules for agents that share a checkout: who may edit what now, and what became of it.
+//!
+//! An agent declares which files it will touch, learns whether it may edit, edits, says what it
+//! touched and gets a verdict. Four things are kept apart: the state of an intent, whose it is and
+//! whether that one lives, which dirty files lie in which scope, and the permission to edit, which
+//! follows from the other three. Everything here is a function of the records, the state of the
+//! checkout, the facts about the code and the time.
+//!
+//! Rules are numbered as in the document they come from (R1 to R117); where it is wrong, a comment
+//! says what is done instead.
+
+pub mod answer;
+pub mod claims;
+pub mod conflict;
+pub mod course;
+pub mod finish;
+pub mod hygiene;
+pub mod queue;
+pub mod receipt;
+pub mod record;
+pub mod recover;
+pub mod request;
+pub mod run;
+pub mod scope;
+pub mod start;
+pub mod verify;
+pub mod workspace;

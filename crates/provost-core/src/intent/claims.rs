@@ -1,0 +1,409 @@
+//! Holds what somebody says about a change against what is known (R93 to R99).
+//!
+//! Nothing here decides about a change: a claim that does not hold is told beside the verdict.
+
+use std::collections::BTreeSet;
+
+use crate::structure::health::{Dimension, Points};
+use crate::structure::{Confidence, Family, Report};
+
+/// The longest text that is read, in characters.
+pub const LONGEST: usize = 50_000;
+
+/// How far around a citation words are looked at, in characters.
+const WINDOW: usize = 80;
+
+/// How far before a word its negation may stand, in characters and in words.
+const NEGATION: (usize, usize) = (48, 4);
+
+/// Families that are told and never decide.
+const REPORT_ONLY: [&str; 4] = ["security", "overloaded_modules", "adoption", "structural"];
+
+const REGRESSION_FREE: &[&str] = &[
+    "no regression",
+    "no regressions",
+    "without regression",
+    "without regressions",
+    "regression-free",
+    "regression free",
+    "zero regressions",
+    "no quality loss",
+    "health is unchanged",
+    "health unchanged",
+    "health improved",
+    "nothing got worse",
+];
+
+const NEGATIONS: &[&str] = &[
+    "not", "no", "never", "isn't", "without", "cannot", "don't", "doesn't",
+];
+
+/// Why a text cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// Nothing is there.
+    #[error("the text of claims is empty")]
+    Empty,
+    /// There is too much.
+    #[error("the text of claims has more than {LONGEST} characters")]
+    TooLong,
+}
+
+/// A claim that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub pattern: &'static str,
+    /// The words that say it.
+    pub claim: String,
+    /// What they are about; nothing where they are about the whole change.
+    pub cited: Option<String>,
+    /// Why they do not hold.
+    pub reason: &'static str,
+    /// The fact that says so.
+    pub source: String,
+}
+
+/// Something worth saying that does not make a claim invalid (R98).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Which.
+    pub kind: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+/// What is known about claims.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// What they cite, in the order of the text.
+    pub citations: Vec<String>,
+    /// Those that are known.
+    pub known: Vec<String>,
+    /// What does not hold.
+    pub violations: Vec<Violation>,
+    /// What is worth saying.
+    pub warnings: Vec<Warning>,
+}
+
+impl Judged {
+    /// Whether every claim holds, as far as is known.
+    pub fn is_valid(&self) -> bool {
+        self.violations.is_empty()
+    }
+}
+
+/// What claims are held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The analysis they are about.
+    pub report: Option<&'a Report>,
+    /// An earlier one, if there is any to compare with.
+    pub earlier: Option<&'a Report>,
+    /// What the change did to the health.
+    pub health_delta: Option<Points>,
+    /// Whether a text without a citation is worth a word.
+    pub wants_citations: bool,
+}
+
+/// Judges the claims in `text`.
+pub fn judge(text: &str, known: &Known<'_>) -> Result<Judged, TextError> {
+    if text.trim().is_empty() {
+        return Err(TextError::Empty);
+    }
+    if text.chars().count() > LONGEST {
+        return Err(TextError::TooLong);
+    }
+    let lower = text.to_lowercase();
+    let mut found = Judged::default();
+    cite(text, &lower, known, &mut found);
+    overclaim(&lower, known, &mut found);
+    if found.citations.is_empty() && known.wants_citations {
+        found.warnings.push(Warning {
+            kind: "no_citations",
+            message: "the text names no finding and no metric".to_owned(),
+        });
+    }
+    if known.report.is_none() {
+        found.warnings.push(Warning {
+            kind: "structural_checks_not_applicable",
+            message: "there is no analysis that the text could be held against".to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Finds what the text cites, and judges the words around it.
+fn cite(text: &str, lower: &str, known: &Known<'_>, found: &mut Judged) {
+    let is_part = |letter: char| letter.is_alphanumeric() || "_:-./".contains(letter);
+    let mut seen = BTreeSet::new();
+    let mut at = 0;
+    for word in text.split(|letter: char| !is_part(letter)) {
+        let begin = at;
+        at += word.len();
+        at += text[at..].chars().next().map_or(0, char::len_utf8);
+        let name = word.trim_end_matches(['.', ':', '-', '/']);
+        let Some(kind) = citation(name) else { continue };
+        if !seen.insert(name.to_owned()) {
+            continue;
+        }
+        found.citations.push(name.to_owned());
+        // Lower case may move bytes; then the whole text is the window.
+        let window = lower
+            .get(begin..)
+            .filter(|_| lower.len() == text.len())
+            .map_or(lower, |_| around(lower, begin, name.len()));
+        judge_citation(name, kind, window, known, found);
+    }
+}
+
+/// What a word can be a citation of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cited {
+    Finding,
+    Family,
+}
+
+fn citation(word: &str) -> Option<Cited> {
+    let families = ["clone:", "dead_code:", "design:", "structural:"];
+    if families.iter().any(|family| word.starts_with(family)) {
+        return Some(Cited::Finding);
+    }
+    let known = Dimension::ALL.iter().any(|one| one.word() == word);
+    (known || REPORT_ONLY.contains(&word)).then_some(Cited::Family)
+}
+
+/// Words that say something, and what is wrong with that.
+struct Rule {
+    pattern: &'static str,
+    words: &'static [&'static str],
+    reason: &'static str,
+}
+
+const VULNERABLE: Rule = Rule {
+    pattern: "P-1",
+    words: &["vulnerability", "vulnerabilities", "exploit"],
+    reason: "an inventory of places is no vulnerability",
+};
+const GATING: Rule = Rule {
+    pattern: "P-2",
+    words: &["gate", "gates", "blocking", "blocks"],
+    reason: "this family is told and never decides",
+};
+const NEW: Rule = Rule {
+    pattern: "P-3",
+    words: &["new", "introduced", "newly"],
+    reason: "it was there before",
+};
+const CERTAIN: Rule = Rule {
+    pattern: "P-4",
+    words: &["certainly", "definitely", "guaranteed", "provably"],
+    reason: "something may still reach it",
+};
+const FIXED: Rule = Rule {
+    pattern: "P-5",
+    words: &["fixed", "resolved", "removed", "eliminated"],
+    reason: "no comparison shows that it is gone",
+};
+
+fn judge_citation(name: &str, kind: Cited, window: &str, known: &Known<'_>, found: &mut Judged) {
+    let (rules, source) = match kind {
+        Cited::Family => (of_family(name), name.to_owned()),
+        Cited::Finding => {
+            let Some(finding) = known.report.and_then(|report| report.finding(name)) else {
+                let gone = known.earlier.and_then(|report| report.finding(name));
+                if gone.is_none() {
+                    found.warnings.push(Warning {
+                        kind: "unknown_finding",
+                        message: format!("`{name}` is no finding of this analysis"),
+                    });
+                }
+                return;
+            };
+            let before = known.earlier.and_then(|report| report.finding(name));
+            let sure = finding.family != Family::DeadCode || finding.confidence == Confidence::High;
+            let rules = [
+                (before.is_some(), NEW),
+                (!sure, CERTAIN),
+                // It is in this analysis, so it is not gone.
+                (true, FIXED),
+            ];
+            (
+                rules
+                    .into_iter()
+                    .filter(|(on, _)| *on)
+                    .map(|(_, rule)| rule)
+                    .collect(),
+                finding.id.clone(),
+            )
+        }
+    };
+    found.known.push(name.to_owned());
+    for rule in rules {
+        if let Some(word) = says(window, rule.words) {
+            found.violations.push(Violation {
+                pattern: rule.pattern,
+                claim: word.to_owned(),
+                cited: Some(name.to_owned()),
+                reason: rule.reason,
+                source: source.clone(),
+            });
+        }
+    }
+}
+
+fn of_family(name: &str) -> Vec<Rule> {
+    let rules = [
+        (name == "security", VULNERABLE),
+        (REPORT_ONLY.contains(&name), GATING),
+    ];
+    rules
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, rule)| rule)
+        .collect()
+}
+
+/// Finds words that promise more than the health allows (R96).
+fn overclaim(lower: &str, known: &Known<'_>, found: &mut Judged) {
+    let Some(delta) = known.health_delta.filter(|delta| delta.is_negative()) else {
+        return;
+    };
+    let Some(claim) = REGRESSION_FREE.iter().find(|words| lower.contains(**words)) else {
+        return;
+    };
+    let reason = "the health fell";
+    found.violations.push(Violation {
+        pattern: "health_regression_overclaim",
+        claim: (*claim).to_owned(),
+        cited: None,
+        reason,
+        source: format!("health_delta {}", delta.number()),
+    });
+    found.warnings.push(Warning {
+        kind: "health_regression_overclaim",
+        message: format!("{reason} by this change ({})", delta.number()),
+    });
+}
+
+/// The sentence around a place, at most [`WINDOW`] characters to each side.
+fn around(text: &str, begin: usize, length: usize) -> &str {
+    let end = (begin + length).min(text.len());
+    let left: Vec<(usize, char)> = text[..begin].char_indices().rev().take(WINDOW).collect();
+    let from = left
+        .iter()
+        .find(|(_, letter)| matches!(letter, '.' | '!' | '?' | '\n'))
+        .map_or(left.last().map_or(begin, |(at, _)| *at), |(at, letter)| {
+            at + letter.len_utf8()
+        });
+    let mut to = end;
+    for letter in text[end..].chars().take(WINDOW) {
+        if matches!(letter, '.' | '!' | '?' | '\n') {
+            break;
+        }
+        to += letter.len_utf8();
+    }
+    &text[from..to]
+}
+
+/// The first of `words` that `window` says and does not negate (R97).
+fn says<'a>(window: &str, words: &[&'a str]) -> Option<&'a str> {
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '\'';
+    words.iter().copied().find(|word| {
+        window.match_indices(word).any(|(at, _)| {
+            let before = window[..at].chars().next_back();
+            let after = window[at + word.len()..].chars().next();
+            let whole = !before.is_some_and(is_letter) && !after.is_some_and(is_letter);
+            whole && !negated(&window[..at])
+        })
+    })
+}
+
+/// Whether the words at the end of `before` negate what follows.
+fn negated(before: &str) -> bool {
+    let (letters, words) = NEGATION;
+    let near: String = before.chars().rev().take(letters).collect();
+    let near: String = near.chars().rev().collect();
+    let last: Vec<&str> = near.split_whitespace().rev().take(words + 1).collect();
+    last.iter()
+        .any(|word| NEGATIONS.contains(&word.trim_matches(',')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::sample::{dead, function, report};
+
+    fn patterns(text: &str, known: &Known<'_>) -> Vec<&'static str> {
+        let found = judge(text, known).unwrap();
+        found.violations.iter().map(|one| one.pattern).collect()
+    }
+
+    #[test]
+    fn r96_r97_claims_are_held_against_what_is_known() {
+        let with = report(vec![function("a.py", "f", 1)], vec![dead("a.py", "f", "s")]);
+        let known = Known {
+            report: Some(&with),
+            earlier: Some(&with),
+            health_delta: None,
+            wants_citations: true,
+        };
+        let alone = Known {
+            earlier: None,
+            ..known
+        };
+        let cases: [(&str, &Known<'_>, &[&str]); 10] = [
+            ("dead_code:f is new.", &known, &["P-3"]),
+            ("dead_code:f is not new.", &known, &[]),
+            ("dead_code:f is there. Something else is new.", &known, &[]),
+            ("dead_code:f is certainly unused", &known, &["P-4"]),
+            ("I fixed dead_code:f", &known, &["P-5"]),
+            ("I fixed dead_code:f", &alone, &["P-5"]),
+            ("security shows a vulnerability", &known, &["P-1"]),
+            ("security is a gate here", &known, &["P-2"]),
+            ("complexity is a gate here", &known, &[]),
+            ("nothing to see", &known, &[]),
+        ];
+        for (text, known, want) in cases {
+            assert_eq!(patterns(text, known), want, "{text}");
+        }
+        let found = judge("dead_code:nothing", &known).unwrap();
+        assert_eq!(found.warnings[0].kind, "unknown_finding");
+        assert!(found.is_valid(), "R98: a warning does not invalidate");
+        assert_eq!(
+            judge("all is well", &known).unwrap().warnings[0].kind,
+            "no_citations"
+        );
+    }
+
+    #[test]
+    fn r96_nobody_says_that_nothing_got_worse_when_the_health_fell() {
+        let known = |delta| Known {
+            report: None,
+            earlier: None,
+            health_delta: delta,
+            wants_citations: false,
+        };
+        let fell = known(Some(Points::whole(-2)));
+        let text = "No regressions were introduced.";
+        assert_eq!(patterns(text, &fell), ["health_regression_overclaim"]);
+        assert!(patterns(text, &known(Some(Points::whole(0)))).is_empty());
+        assert!(patterns("Health fell by two.", &fell).is_empty());
+    }
+
+    #[test]
+    fn r94_a_text_has_bounds() {
+        let known = Known {
+            report: None,
+            earlier: None,
+            health_delta: None,
+            wants_citations: false,
+        };
+        assert_eq!(judge(" ", &known), Err(TextError::Empty));
+        assert_eq!(
+            judge(&"x".repeat(LONGEST + 1), &known),
+            Err(TextError::TooLong)
+        );
+        assert!(judge(&"ü: design:".repeat(900), &known).is_ok());
+    }
+}

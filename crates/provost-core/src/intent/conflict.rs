@@ -1,0 +1,352 @@
+//! Finds intents, and runs of our own, that stand in each other's way (R30 to R32).
+
+use std::collections::BTreeSet;
+
+use super::record::{Intent, Ownership, State, Viewer};
+use super::scope::{ChangeScope, covers};
+use crate::lease::Lease;
+use crate::path::{RawPath, RepoPath};
+
+/// Somebody whose scope overlaps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conflict {
+    /// Who; a run of our own looks like an intent here.
+    pub peer: Peer,
+    /// What both will touch.
+    pub hard: Vec<RepoPath>,
+    /// What one will touch and the other may.
+    pub soft: Vec<RepoPath>,
+}
+
+/// Somebody else at work in this repository.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peer {
+    /// The intent, or the run.
+    pub intent_id: String,
+    /// The process.
+    pub agent_pid: u32,
+    /// When its session began, in seconds since 1970.
+    pub agent_start_epoch: i64,
+    /// What it calls itself.
+    pub agent_label: String,
+    /// What it does, in words.
+    pub intent: String,
+    /// The state of its intent.
+    pub state: State,
+    /// Whether it is alive.
+    pub ownership: Ownership,
+    /// When it was declared.
+    pub declared_at: i64,
+    /// When its time is over.
+    pub expires_at: i64,
+    /// What it declared.
+    pub scope: ChangeScope,
+    /// Whether it works in this checkout; a run of our own has a place of its own.
+    pub shares_checkout: bool,
+}
+
+impl Peer {
+    /// The owner of an intent, as `viewer` sees it.
+    pub fn of(intent: &Intent, viewer: &Viewer<'_>) -> Self {
+        Self {
+            intent_id: intent.intent_id.clone(),
+            agent_pid: intent.owner.pid,
+            agent_start_epoch: intent.agent_start_epoch,
+            agent_label: intent.agent_label.clone(),
+            intent: intent.intent.clone(),
+            state: intent.state,
+            ownership: intent.ownership(viewer),
+            declared_at: intent.declared_at,
+            expires_at: intent.expires_at,
+            scope: intent.scope.clone(),
+            shares_checkout: true,
+        }
+    }
+
+    /// A run of our own that holds paths.
+    pub fn of_run(lease: &Lease) -> Self {
+        Self {
+            intent_id: lease.run_id.clone(),
+            agent_pid: lease.owner.pid,
+            agent_start_epoch: 0,
+            agent_label: "provost run".to_owned(),
+            intent: "a launched run".to_owned(),
+            state: State::Active,
+            ownership: Ownership::ForeignActive,
+            declared_at: lease.granted_at,
+            expires_at: lease.expires_at,
+            scope: ChangeScope {
+                allowed_files: lease.scope.entries().to_vec(),
+                ..ChangeScope::default()
+            },
+            shares_checkout: false,
+        }
+    }
+
+    /// What a caller had better do about it (R32).
+    pub fn advice(&self) -> (&'static str, &'static str) {
+        match self.ownership {
+            Ownership::ForeignStale => ("stale", "coordinate_or_recover"),
+            _ => ("active", "stop_and_coordinate"),
+        }
+    }
+}
+
+impl Conflict {
+    /// `hard`, `soft` or `both`.
+    pub fn kind(&self) -> &'static str {
+        match (self.hard.is_empty(), self.soft.is_empty()) {
+            (false, false) => "both",
+            (false, true) => "hard",
+            (true, _) => "soft",
+        }
+    }
+
+    /// Everything that overlaps.
+    pub fn files(&self) -> Vec<RepoPath> {
+        let all: BTreeSet<&RepoPath> = self.hard.iter().chain(&self.soft).collect();
+        all.into_iter().cloned().collect()
+    }
+}
+
+/// One scope forbids what the other will touch; told, and never in the way (R31).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exclusion {
+    /// The other one.
+    pub intent_id: String,
+    /// What it calls itself.
+    pub agent_label: String,
+    /// `foreign_excludes_target` or `target_excludes_foreign`.
+    pub relation: &'static str,
+    /// The paths that are meant.
+    pub paths: Vec<RepoPath>,
+}
+
+/// Everybody else who is at work: live and not waiting (R32, R39).
+pub fn peers(intents: &[Intent], leases: &[Lease], viewer: &Viewer<'_>) -> Vec<Peer> {
+    let intents = intents.iter().filter(|intent| intent.blocks(viewer));
+    let leases = leases
+        .iter()
+        .filter(|lease| lease.is_live(viewer.now, viewer.alive) && lease.owner != *viewer.me);
+    intents
+        .map(|intent| Peer::of(intent, viewer))
+        .chain(leases.map(Peer::of_run))
+        .collect()
+}
+
+/// Who stands in the way of `scope`.
+pub fn conflicts(scope: &ChangeScope, peers: &[Peer]) -> Vec<Conflict> {
+    let meets = |peer: &Peer| {
+        let theirs = &peer.scope;
+        let hard = overlap(&scope.allowed_files, &theirs.allowed_files);
+        let mut soft = overlap(&scope.allowed_files, &theirs.allowed_related);
+        soft.extend(overlap(&scope.allowed_related, &theirs.allowed_files));
+        soft.sort();
+        soft.dedup();
+        let found = !(hard.is_empty() && soft.is_empty());
+        found.then(|| Conflict {
+            peer: peer.clone(),
+            hard,
+            soft,
+        })
+    };
+    peers.iter().filter_map(meets).collect()
+}
+
+/// Who forbids what the other one will touch, where nothing overlaps.
+pub fn exclusions(scope: &ChangeScope, peers: &[Peer]) -> Vec<Exclusion> {
+    let forbidden = |by: &ChangeScope, of: &ChangeScope| -> Vec<RepoPath> {
+        let named = of.allowed_files.iter();
+        named
+            .filter(|path| by.forbids(path.as_str()))
+            .cloned()
+            .collect()
+    };
+    let tell = |peer: &Peer| {
+        if !conflicts(scope, std::slice::from_ref(peer)).is_empty() {
+            return None;
+        }
+        let theirs = forbidden(&peer.scope, scope);
+        let ours = forbidden(scope, &peer.scope);
+        let (relation, paths) = match (theirs.is_empty(), ours.is_empty()) {
+            (false, _) => ("foreign_excludes_target", theirs),
+            (true, false) => ("target_excludes_foreign", ours),
+            (true, true) => return None,
+        };
+        Some(Exclusion {
+            intent_id: peer.intent_id.clone(),
+            agent_label: peer.agent_label.clone(),
+            relation,
+            paths,
+        })
+    };
+    peers.iter().filter_map(tell).collect()
+}
+
+/// What two sorted lists share; a directory shares what lies below it (R30, done right), and the
+/// deeper of the two paths is named.
+pub fn overlap(ours: &[RepoPath], theirs: &[RepoPath]) -> Vec<RepoPath> {
+    let below = |inner: &[RepoPath], outer: &[RepoPath]| -> Vec<RepoPath> {
+        let inside = |path: &&RepoPath| covers(outer, &RawPath::from(*path));
+        inner.iter().filter(inside).cloned().collect()
+    };
+    let mut shared = below(ours, theirs);
+    shared.extend(below(theirs, ours));
+    shared.sort();
+    shared.dedup();
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::{alive, intent, owner};
+    use super::*;
+    use crate::lease::LeaseRequest;
+    use crate::scope::Scope;
+
+    fn scope(allowed: &[&str], related: &[&str], forbidden: &[&str]) -> ChangeScope {
+        ChangeScope::parse(allowed, related, forbidden, "").unwrap()
+    }
+
+    fn told(mine: &ChangeScope, theirs: ChangeScope) -> String {
+        let mut other = intent("other", 2, &["x"]);
+        other.scope = theirs;
+        let me = owner(1);
+        let viewer = Viewer {
+            me: &me,
+            now: 0,
+            alive: &alive,
+        };
+        let peers = peers(&[other], &[], &viewer);
+        let words = |paths: &[RepoPath]| {
+            let paths: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
+            paths.join(" ")
+        };
+        match (
+            conflicts(mine, &peers).as_slice(),
+            exclusions(mine, &peers).as_slice(),
+        ) {
+            ([], []) => "free".to_owned(),
+            ([], [one]) => format!("{} {}", one.relation, words(&one.paths)),
+            ([one], []) => format!(
+                "{} [{}] [{}]",
+                one.kind(),
+                words(&one.hard),
+                words(&one.soft)
+            ),
+            _ => "several".to_owned(),
+        }
+    }
+
+    #[test]
+    fn r30_r31_overlaps_and_exclusions() {
+        let cases = [
+            (
+                "the same file",
+                scope(&["a"], &[], &[]),
+                scope(&["a"], &[], &[]),
+                "hard [a] []",
+            ),
+            (
+                "a file below",
+                scope(&["p/a"], &[], &[]),
+                scope(&["p"], &[], &[]),
+                "hard [p/a] []",
+            ),
+            (
+                "a directory above",
+                scope(&["p"], &[], &[]),
+                scope(&["p/a"], &[], &[]),
+                "hard [p/a] []",
+            ),
+            (
+                "a name alike",
+                scope(&["pa"], &[], &[]),
+                scope(&["p"], &[], &[]),
+                "free",
+            ),
+            (
+                "related there",
+                scope(&["b"], &[], &[]),
+                scope(&["a"], &["b"], &[]),
+                "soft [] [b]",
+            ),
+            (
+                "related here",
+                scope(&["b"], &["a"], &[]),
+                scope(&["a"], &[], &[]),
+                "soft [] [a]",
+            ),
+            (
+                "both related",
+                scope(&["a"], &["c"], &[]),
+                scope(&["b"], &["c"], &[]),
+                "free",
+            ),
+            (
+                "both kinds",
+                scope(&["a", "b"], &[], &[]),
+                scope(&["a"], &["b"], &[]),
+                "both [a] [b]",
+            ),
+            (
+                "forbidden here",
+                scope(&["b"], &[], &["a*"]),
+                scope(&["a.py"], &[], &[]),
+                "target_excludes_foreign a.py",
+            ),
+            (
+                "forbidden there first",
+                scope(&["b"], &[], &["a*"]),
+                scope(&["a.py"], &[], &["b"]),
+                "foreign_excludes_target b",
+            ),
+        ];
+        for (name, mine, theirs, want) in cases {
+            assert_eq!(told(&mine, theirs), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn r32_only_live_strangers_at_work_count() {
+        let me = owner(1);
+        let viewer = Viewer {
+            me: &me,
+            now: 400_000,
+            alive: &alive,
+        };
+        let mut queued = intent("queued", 2, &["a"]);
+        queued.state = State::Queued;
+        let mut over = intent("over", 2, &["a"]);
+        over.expires_at = 400_000;
+        let all = [
+            queued,
+            over,
+            intent("mine", 1, &["a"]),
+            intent("dead", 9, &["a"]),
+            intent("stale", 3, &["a"]),
+        ];
+        let lease = |run: &str, pid: u32| {
+            LeaseRequest {
+                run_id: run.into(),
+                scope: Scope::parse(&["a"]).unwrap(),
+                owner: owner(pid),
+                now: 0,
+                expires_at: 500_000,
+            }
+            .granted(1)
+        };
+        let found = peers(&all, &[lease("run", 4), lease("gone", 9)], &viewer);
+        let names: Vec<(&str, &str)> = found
+            .iter()
+            .map(|peer| (peer.intent_id.as_str(), peer.advice().1))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("stale", "coordinate_or_recover"),
+                ("run", "stop_and_coordinate")
+            ]
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! Decides what a change comes to (R52 to R74).
+
+use std::collections::BTreeSet;
+
+use super::hygiene::Block;
+use super::record::ScopeStatus;
+use super::scope::{ChangeScope, ScopeError, normalise};
+use super::verify::{self, Verified};
+use super::workspace::Workspace;
+use crate::path::{RawPath, RepoPath};
+
+/// The answer to a finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Everything holds.
+    Accepted,
+    /// Everything of this change holds; there are others in the checkout.
+    AcceptedWithExternalChanges,
+    /// Nobody can tell yet.
+    Unverified,
+    /// Something does not hold.
+    Violated,
+    /// The analysis from before is not the one that was declared.
+    Expired,
+}
+
+impl Status {
+    /// Its name in payloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::AcceptedWithExternalChanges => "accepted_with_external_changes",
+            Self::Unverified => "unverified",
+            Self::Violated => "violated",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Whether the change is fine.
+    pub fn is_accepted(self) -> bool {
+        matches!(self, Self::Accepted | Self::AcceptedWithExternalChanges)
+    }
+}
+
+/// How far a finish came, and why it stopped.
+#[derive(Debug, Clone, Copy)]
+pub enum Stop<'a> {
+    /// The intent waits, was refused, or is over: nobody may edit under it (R53).
+    NotActive,
+    /// The checkout cannot be seen (R42, done right).
+    Blind,
+    /// Dirt is in the way (R54 to R56).
+    Hygiene(Block),
+    /// The analysis from before is another one (R57).
+    Expired,
+    /// Something was touched that was not declared (R58).
+    Scope,
+    /// The change was judged (R59 to R66).
+    Judged {
+        /// What came of it.
+        verified: &'a Verified,
+        /// Whether dirt is left that is not of this change.
+        external: bool,
+    },
+}
+
+/// What a finish comes to: the answer, and the reason in one word.
+pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
+    match stop {
+        Stop::NotActive => (Status::Unverified, Some("intent_not_active")),
+        Stop::Blind => (Status::Unverified, Some("git_unavailable")),
+        Stop::Hygiene(_) => (Status::Unverified, Some("workspace_hygiene")),
+        Stop::Expired => (Status::Expired, Some("report_digest_mismatch")),
+        Stop::Scope => (Status::Violated, Some("scope_violation")),
+        Stop::Judged { verified, external } => {
+            let status = match verified.status {
+                verify::Status::Accepted if external => Status::AcceptedWithExternalChanges,
+                verify::Status::Accepted => Status::Accepted,
+                verify::Status::AcceptedWithExternalChanges => Status::AcceptedWithExternalChanges,
+                verify::Status::Unverified => Status::Unverified,
+                verify::Status::Violated => Status::Violated,
+            };
+            (status, verified.reason)
+        }
+    }
+}
+
+/// Whether a person has to act (R74a).
+pub fn needs_person(stop: Stop<'_>) -> bool {
+    match stop {
+        Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
+        Stop::NotActive => false,
+        Stop::Judged { verified, .. } => verified.status == verify::Status::Violated,
+    }
+}
+
+/// What a scope check found (R26, R29, R69).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScopeCheck {
+    /// What it comes to.
+    pub status: ScopeStatus,
+    /// What was declared.
+    pub declared: Vec<RepoPath>,
+    /// What the agent says it touched.
+    pub actual: Vec<RawPath>,
+    /// What of it was not declared.
+    pub unexpected: Vec<RawPath>,
+    /// What of it was forbidden.
+    pub forbidden: Vec<RawPath>,
+    /// What was declared and not touched.
+    pub untouched: Vec<RepoPath>,
+}
+
+/// Holds what an agent says it touched against what it declared.
+pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
+    let mut forbidden = Vec::new();
+    let mut unexpected = Vec::new();
+    for path in evidence {
+        let named = RepoPath::try_from(path).is_ok_and(|path| scope.names(&path));
+        if scope.forbids(&path.to_string()) {
+            forbidden.push(path.clone());
+        } else if !named {
+            unexpected.push(path.clone());
+        }
+    }
+    let untouched = |path: &&RepoPath| !evidence.contains(&RawPath::from(*path));
+    let status = if forbidden.is_empty() && unexpected.is_empty() {
+        ScopeStatus::Clean
+    } else {
+        ScopeStatus::Violated
+    };
+    let declared = || scope.allowed_files.iter().chain(&scope.allowed_related);
+    ScopeCheck {
+        status,
+        actual: evidence.iter().cloned().collect(),
+        unexpected,
+        forbidden,
+        untouched: scope
+            .allowed_files
+            .iter()
+            .filter(untouched)
+            .cloned()
+            .collect(),
+        declared: declared().cloned().collect(),
+    }
+}
+
+/// Reads the paths that an agent says it touched, as seen from the root `below` the top.
+///
+/// A path that is no text is named as payloads name it, with `\xNN`, if it is dirty.
+pub fn evidence<S: AsRef<str>>(
+    entries: &[S],
+    below: &str,
+    now: Option<&Workspace>,
+) -> Result<BTreeSet<RawPath>, ScopeError> {
+    let escaped = |text: &str| {
+        let raw = RawPath::try_from(text.to_owned()).ok()?;
+        let raw = if below.is_empty() {
+            raw
+        } else {
+            RawPath::new(below).join(raw.as_bytes())
+        };
+        let dirty = now?.dirty.contains_key(&raw);
+        (dirty && RepoPath::try_from(&raw).is_err()).then_some(raw)
+    };
+    let mut paths = BTreeSet::new();
+    let mut plain: Vec<&str> = Vec::new();
+    for entry in entries {
+        match escaped(entry.as_ref()) {
+            Some(raw) => {
+                paths.insert(raw);
+            }
+            None => plain.push(entry.as_ref()),
+        }
+    }
+    let plain = normalise("changed_files", &plain, below)?;
+    paths.extend(plain.iter().map(RawPath::from));
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workspace::tests::{dirt, workspace};
+    use super::*;
+
+    fn set(paths: &[&str]) -> BTreeSet<RawPath> {
+        paths.iter().map(|path| RawPath::new(*path)).collect()
+    }
+
+    #[test]
+    fn r26_r29_forbidden_beats_allowed_and_is_not_repeated() {
+        let scope = ChangeScope::parse(&["a", "docs/x", "d"], &["r"], &["docs/*"], "").unwrap();
+        let cases = [
+            (&["a"][..], &[][..], &[][..]),
+            (&["a", "r"], &[], &[]),
+            (&["a", "b"], &["b"], &[]),
+            (&["docs/x"], &[], &["docs/x"]),
+            (&["docs/y", "z"], &["z"], &["docs/y"]),
+            (&["d/below"], &["d/below"], &[]),
+            (&[".provost/x"], &[], &[".provost/x"]),
+        ];
+        for (touched, unexpected, forbidden) in cases {
+            let found = check(&scope, &set(touched));
+            assert_eq!(
+                found.unexpected.into_iter().collect::<BTreeSet<_>>(),
+                set(unexpected)
+            );
+            assert_eq!(
+                found.forbidden.into_iter().collect::<BTreeSet<_>>(),
+                set(forbidden)
+            );
+            let clean = unexpected.is_empty() && forbidden.is_empty();
+            assert_eq!(found.status == ScopeStatus::Clean, clean, "{touched:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_can_be_told() {
+        let now = workspace(&[]);
+        let mut now = now;
+        now.dirty
+            .insert(RawPath::new(b"d/\xff".to_vec()), dirt("??", "-", "1"));
+        let told = evidence(&["d/\\xff", "./a"], "", Some(&now)).unwrap();
+        assert!(told.contains(&RawPath::new(b"d/\xff".to_vec())));
+        assert!(told.contains(&RawPath::new("a")));
+        assert!(evidence(&["../a"], "", None).is_err());
+        assert!(
+            evidence(&["a"], "sub", None)
+                .unwrap()
+                .contains(&RawPath::new("sub/a"))
+        );
+    }
+
+    #[test]
+    fn r53_to_r58_each_stop_has_its_answer() {
+        let cases = [
+            (
+                Stop::NotActive,
+                Status::Unverified,
+                "intent_not_active",
+                false,
+            ),
+            (Stop::Blind, Status::Unverified, "git_unavailable", true),
+            (
+                Stop::Hygiene(Block::MissingEvidence),
+                Status::Unverified,
+                "workspace_hygiene",
+                true,
+            ),
+            (
+                Stop::Expired,
+                Status::Expired,
+                "report_digest_mismatch",
+                true,
+            ),
+            (Stop::Scope, Status::Violated, "scope_violation", true),
+        ];
+        for (stop, status, reason, person) in cases {
+            assert_eq!(conclude(stop), (status, Some(reason)));
+            assert_eq!(needs_person(stop), person);
+            assert!(!status.is_accepted());
+        }
+    }
+}

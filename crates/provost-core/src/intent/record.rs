@@ -1,0 +1,341 @@
+//! What is kept of an intent, and whose it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::scope::ChangeScope;
+use super::workspace::Snapshot;
+use crate::lease::Owner;
+use crate::time;
+
+/// The newest kind of record this program reads; later ones are kept and reported (R10).
+pub const VERSION: u32 = 1;
+
+/// How long an intent lasts, in seconds: at least, by default, at most (R18).
+pub const TTL: [u32; 3] = [60, 3600, 86_400];
+
+/// How long a lease lasts without being renewed, in seconds: at least, by default, at most (R18).
+pub const LEASE: [u32; 3] = [60, 300, 600];
+
+/// How long closed records are kept, in milliseconds.
+pub const RETENTION: i64 = 14 * 24 * 60 * 60 * 1000;
+
+/// A number of seconds within `limits`; what nobody said is the default.
+pub fn clamp(seconds: Option<i64>, limits: [u32; 3]) -> u32 {
+    let [least, usual, most] = limits;
+    match seconds {
+        None => usual,
+        Some(seconds) => u32::try_from(seconds.clamp(0, i64::from(most)))
+            .unwrap_or(least)
+            .max(least),
+    }
+}
+
+/// The state that is kept; what a tool answers is another thing and never kept (R11, R12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It holds its scope.
+    Active,
+    /// It waits and holds nothing.
+    Queued,
+    /// It ended as it should, or was given back.
+    Clean,
+    /// Its time is over.
+    Expired,
+    /// Its owner died, and somebody cleared up.
+    Orphaned,
+    /// It was refused at its start and never held anything.
+    Refused,
+    /// Its own agent declared another one instead.
+    Replaced,
+}
+
+impl State {
+    /// Its name in payloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Queued => "queued",
+            Self::Clean => "clean",
+            Self::Expired => "expired",
+            Self::Orphaned => "orphaned",
+            Self::Refused => "refused",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    /// Whether it still means something to others.
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Active | Self::Queued => true,
+            Self::Clean | Self::Expired | Self::Orphaned | Self::Refused | Self::Replaced => false,
+        }
+    }
+}
+
+/// What a scope check last said; the intent stays what it is (R13, done right).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeStatus {
+    /// Everything that was touched is declared.
+    Clean,
+    /// Something is not.
+    Violated,
+}
+
+impl ScopeStatus {
+    /// Its name in payloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Violated => "violated",
+        }
+    }
+}
+
+/// An intent as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Intent {
+    /// The kind of record.
+    pub version: u32,
+    /// Its name, used once in the world.
+    pub intent_id: String,
+    /// Who declared it.
+    pub owner: Owner,
+    /// What its agent calls itself.
+    pub agent_label: String,
+    /// When the session of its agent began, in seconds since 1970.
+    pub agent_start_epoch: i64,
+    /// The analysed root, seen from the top of the repository; empty for the top itself.
+    pub root: String,
+    /// The analysis it began from.
+    pub run_id: String,
+    /// The digest of what that analysis found.
+    pub report_digest: String,
+    /// What is to be done, in words.
+    pub intent: String,
+    /// What is expected to change, in words.
+    pub expected_effects: Vec<String>,
+    /// Where.
+    pub scope: ChangeScope,
+    /// Its state.
+    pub state: State,
+    /// Whether its agent may edit.
+    pub edit_allowed: bool,
+    /// What the last scope check said.
+    pub scope_status: Option<ScopeStatus>,
+    /// When it was declared, in milliseconds since 1970.
+    pub declared_at: i64,
+    /// When its time is over.
+    pub expires_at: i64,
+    /// How long it lasts.
+    pub ttl_seconds: u32,
+    /// When its lease was last renewed.
+    pub lease_renewed_at: i64,
+    /// How long that counts.
+    pub lease_seconds: u32,
+    /// By which a request is known again (R51).
+    pub request_digest: String,
+    /// The digest of the checkout when it was declared.
+    pub workspace_digest: String,
+    /// The digest of the others when it was declared.
+    pub peers_digest: String,
+    /// How far its scope reaches, in one word.
+    pub radius_level: String,
+    /// The dirty files when it was declared.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// Whose an intent is, and whether that one is alive (R20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ownership {
+    /// Ours.
+    OwnActive,
+    /// Ours, but its lease was not renewed in time.
+    OwnStale,
+    /// Somebody else's.
+    ForeignActive,
+    /// Somebody else's who lives and did not renew.
+    ForeignStale,
+    /// Of somebody who is dead.
+    Recoverable,
+    /// Its time is over.
+    Expired,
+}
+
+impl Ownership {
+    /// Its name in payloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OwnActive => "own_active",
+            Self::OwnStale => "own_stale",
+            Self::ForeignActive => "foreign_active",
+            Self::ForeignStale => "foreign_stale",
+            Self::Recoverable => "recoverable",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Whether somebody else is at work (R39).
+    pub fn is_live_foreign(self) -> bool {
+        matches!(self, Self::ForeignActive | Self::ForeignStale)
+    }
+
+    /// Whether it is ours.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::OwnActive | Self::OwnStale)
+    }
+}
+
+/// Who asks, and when.
+#[derive(Clone, Copy)]
+pub struct Viewer<'a> {
+    /// Who.
+    pub me: &'a Owner,
+    /// The time now, in milliseconds since 1970.
+    pub now: i64,
+    /// Whether somebody still lives; `true` unless certainly dead.
+    pub alive: &'a dyn Fn(&Owner) -> bool,
+}
+
+impl Intent {
+    /// Whose it is (R20): time first, then whose, then who is dead, then the lease.
+    pub fn ownership(&self, viewer: &Viewer<'_>) -> Ownership {
+        if viewer.now >= self.expires_at {
+            return Ownership::Expired;
+        }
+        let fresh = viewer.now < self.lease_expires_at();
+        if self.owner == *viewer.me {
+            return if fresh {
+                Ownership::OwnActive
+            } else {
+                Ownership::OwnStale
+            };
+        }
+        if !(viewer.alive)(&self.owner) {
+            return Ownership::Recoverable;
+        }
+        if fresh {
+            Ownership::ForeignActive
+        } else {
+            Ownership::ForeignStale
+        }
+    }
+
+    /// When its lease ends unless it is renewed.
+    pub fn lease_expires_at(&self) -> i64 {
+        self.lease_renewed_at
+            .saturating_add(i64::from(self.lease_seconds) * 1000)
+    }
+
+    /// Whether it holds its scope for somebody else who is alive.
+    pub fn blocks(&self, viewer: &Viewer<'_>) -> bool {
+        self.state == State::Active && self.ownership(viewer).is_live_foreign()
+    }
+}
+
+/// A time as payloads have it: UTC, whole seconds (R19).
+pub fn utc(millis: i64) -> String {
+    let mut text = time::render(millis);
+    // `.123Z` is always at the end.
+    text.truncate(text.len().saturating_sub(5));
+    text + "Z"
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn owner(pid: u32) -> Owner {
+        Owner {
+            host: "host".into(),
+            boot: "boot".into(),
+            pid_namespace: "pid:[1]".into(),
+            pid,
+            started: 1,
+        }
+    }
+
+    /// Pid 9 is dead, everybody else lives.
+    pub(crate) fn alive(owner: &Owner) -> bool {
+        owner.pid != 9
+    }
+
+    pub(crate) fn intent(id: &str, pid: u32, allowed: &[&str]) -> Intent {
+        Intent {
+            version: VERSION,
+            intent_id: id.into(),
+            owner: owner(pid),
+            agent_label: format!("agent {pid}"),
+            agent_start_epoch: 1,
+            root: String::new(),
+            run_id: "run".into(),
+            report_digest: "digest".into(),
+            intent: "work".into(),
+            expected_effects: Vec::new(),
+            scope: ChangeScope::parse(allowed, &[], &[], "").unwrap(),
+            state: State::Active,
+            edit_allowed: true,
+            scope_status: None,
+            declared_at: 0,
+            expires_at: 3_600_000,
+            ttl_seconds: 3600,
+            lease_renewed_at: 0,
+            lease_seconds: 300,
+            request_digest: String::new(),
+            workspace_digest: String::new(),
+            peers_digest: String::new(),
+            radius_level: "low".into(),
+            snapshot: None,
+        }
+    }
+
+    #[test]
+    fn r18_times_are_clamped() {
+        let cases = [
+            (None, TTL, 3600),
+            (Some(1), TTL, 60),
+            (Some(-5), TTL, 60),
+            (Some(1_000_000), TTL, 86_400),
+            (Some(i64::MAX), LEASE, 600),
+            (Some(10), LEASE, 60),
+            (Some(77), LEASE, 77),
+        ];
+        for (given, limits, want) in cases {
+            assert_eq!(clamp(given, limits), want, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn r20_ownership_is_the_first_that_fits() {
+        let me = owner(1);
+        let cases = [
+            (1, 0, Ownership::OwnActive),
+            (1, 299_999, Ownership::OwnActive),
+            (1, 300_000, Ownership::OwnStale),
+            (2, 0, Ownership::ForeignActive),
+            (2, 300_000, Ownership::ForeignStale),
+            (9, 0, Ownership::Recoverable),
+            (9, 3_600_000, Ownership::Expired),
+            (1, 3_600_000, Ownership::Expired),
+        ];
+        for (pid, now, want) in cases {
+            let viewer = Viewer {
+                me: &me,
+                now,
+                alive: &alive,
+            };
+            assert_eq!(
+                intent("i", pid, &["a"]).ownership(&viewer),
+                want,
+                "{pid} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn r19_times_are_shown_in_whole_seconds() {
+        assert_eq!(utc(1_700_000_000_999), "2023-11-14T22:13:20Z");
+    }
+}

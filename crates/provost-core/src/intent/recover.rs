@@ -1,0 +1,180 @@
+//! Decides who may take over what somebody left (R112 to R116).
+
+use super::conflict::{Conflict, Peer, conflicts};
+use super::record::{Intent, Ownership, State, Viewer};
+
+/// Why an intent cannot be taken over.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// Nobody knows it.
+    NotFound,
+    /// It is the caller's own and in order.
+    AlreadyActive,
+    /// Its owner is alive, or its time is over.
+    NotRecoverable(Ownership),
+    /// The caller has no analysis of the checkout.
+    RunNotAvailable,
+    /// Somebody else works on its files by now.
+    Conflict(Vec<Conflict>),
+}
+
+impl Refusal {
+    /// Its name in payloads.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::AlreadyActive => "already_active",
+            Self::NotRecoverable(_) => "not_recoverable",
+            Self::RunNotAvailable => "run_not_available",
+            Self::Conflict(_) => "conflict",
+        }
+    }
+}
+
+/// Whether `intent` may be taken over by `viewer`.
+///
+/// What the dead agent edited is no obstacle: the analysis from before its edits is part of the
+/// evidence (R114, done right). Others who came since are one.
+pub fn judge(
+    intent: Option<&Intent>,
+    has_run: bool,
+    peers: &[Peer],
+    viewer: &Viewer<'_>,
+) -> Result<(), Refusal> {
+    let intent = intent.filter(|intent| intent.state.is_open());
+    let intent = intent.ok_or(Refusal::NotFound)?;
+    match intent.ownership(viewer) {
+        Ownership::Recoverable | Ownership::OwnStale => {}
+        Ownership::OwnActive => return Err(Refusal::AlreadyActive),
+        other => return Err(Refusal::NotRecoverable(other)),
+    }
+    if !has_run {
+        return Err(Refusal::RunNotAvailable);
+    }
+    let others: Vec<Peer> = peers
+        .iter()
+        .filter(|peer| peer.intent_id != intent.intent_id)
+        .cloned()
+        .collect();
+    match conflicts(&intent.scope, &others) {
+        found if found.is_empty() => Ok(()),
+        found => Err(Refusal::Conflict(found)),
+    }
+}
+
+/// What becomes of an intent that somebody wants to reset (R115).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reset {
+    /// It is the caller's and begins anew.
+    Renewed,
+    /// Nobody is there any more: it is closed with this state.
+    Removed(State),
+    /// Its owner is alive.
+    Rejected(Ownership),
+}
+
+/// Decides about a reset.
+pub fn reset(intent: &Intent, viewer: &Viewer<'_>) -> Reset {
+    match intent.ownership(viewer) {
+        Ownership::OwnActive | Ownership::OwnStale => Reset::Renewed,
+        Ownership::Expired => Reset::Removed(State::Expired),
+        Ownership::Recoverable => Reset::Removed(State::Orphaned),
+        other @ (Ownership::ForeignActive | Ownership::ForeignStale) => Reset::Rejected(other),
+    }
+}
+
+/// How far a reader may clear up (R23).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// What is over.
+    Lazy,
+    /// Also what dead agents left.
+    Whole,
+}
+
+/// The state that an open intent is to be closed with, if it is.
+pub fn closing(intent: &Intent, sweep: Sweep, viewer: &Viewer<'_>) -> Option<State> {
+    if !intent.state.is_open() {
+        return None;
+    }
+    match (intent.ownership(viewer), sweep) {
+        (Ownership::Expired, _) => Some(State::Expired),
+        (Ownership::Recoverable, Sweep::Whole) => Some(State::Orphaned),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conflict::peers;
+    use super::super::record::tests::{alive, intent, owner};
+    use super::*;
+
+    #[test]
+    fn r112_r113_only_what_nobody_lives_for_is_taken_over() {
+        let me = owner(1);
+        let viewer = |now| Viewer {
+            me: &me,
+            now,
+            alive: &alive,
+        };
+        let dead = intent("dead", 9, &["a"]);
+        let mine = intent("mine", 1, &["a"]);
+        let theirs = intent("theirs", 2, &["a"]);
+        let mut closed = dead.clone();
+        closed.state = State::Orphaned;
+        let name = |intent: Option<&Intent>, has_run, now, others: &[Intent]| {
+            let peers = peers(others, &[], &viewer(now));
+            judge(intent, has_run, &peers, &viewer(now)).map_err(|refusal| refusal.name())
+        };
+        assert_eq!(name(None, true, 0, &[]), Err("not_found"));
+        assert_eq!(name(Some(&closed), true, 0, &[]), Err("not_found"));
+        assert_eq!(name(Some(&theirs), true, 0, &[]), Err("not_recoverable"));
+        assert_eq!(
+            name(Some(&theirs), true, 300_000, &[]),
+            Err("not_recoverable")
+        );
+        assert_eq!(
+            name(Some(&dead), true, 3_600_000, &[]),
+            Err("not_recoverable")
+        );
+        assert_eq!(name(Some(&mine), true, 0, &[]), Err("already_active"));
+        assert_eq!(name(Some(&mine), true, 300_000, &[]), Ok(()));
+        assert_eq!(name(Some(&dead), false, 0, &[]), Err("run_not_available"));
+        assert_eq!(
+            name(Some(&dead), true, 0, std::slice::from_ref(&theirs)),
+            Err("conflict")
+        );
+        assert_eq!(name(Some(&dead), true, 0, &[]), Ok(()));
+    }
+
+    #[test]
+    fn r23_r115_who_lives_is_left_alone() {
+        let me = owner(1);
+        let viewer = Viewer {
+            me: &me,
+            now: 0,
+            alive: &alive,
+        };
+        let over = Viewer {
+            now: 3_600_000,
+            ..viewer
+        };
+        let (mine, theirs, dead) = (
+            intent("m", 1, &["a"]),
+            intent("t", 2, &["a"]),
+            intent("d", 9, &["a"]),
+        );
+        assert_eq!(reset(&mine, &viewer), Reset::Renewed);
+        assert_eq!(
+            reset(&theirs, &viewer),
+            Reset::Rejected(Ownership::ForeignActive)
+        );
+        assert_eq!(reset(&dead, &viewer), Reset::Removed(State::Orphaned));
+        assert_eq!(reset(&theirs, &over), Reset::Removed(State::Expired));
+        assert_eq!(closing(&dead, Sweep::Lazy, &viewer), None);
+        assert_eq!(closing(&dead, Sweep::Whole, &viewer), Some(State::Orphaned));
+        assert_eq!(closing(&theirs, Sweep::Whole, &viewer), None);
+        assert_eq!(closing(&mine, Sweep::Lazy, &over), Some(State::Expired));
+    }
+}

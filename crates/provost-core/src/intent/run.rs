@@ -1,0 +1,142 @@
+//! Keeps apart the analyses of a session: which one is meant, and which go (R1, R2).
+//!
+//! The name of a run follows from the content of the whole tree, the settings and the analyser, so
+//! an edit of any file makes another run, and the same content makes the same run everywhere.
+
+use serde::{Deserialize, Serialize};
+
+use super::workspace::Workspace;
+use crate::json;
+use crate::object::sha256;
+use crate::structure::Report;
+
+/// How many runs a session keeps, beside those that an intent needs.
+pub const KEPT: usize = 4;
+
+/// What is known of a run without its report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunHead {
+    /// Its whole name, 64 hexadecimal digits.
+    pub run_id: String,
+    /// SHA-256 of everything the report says.
+    pub report_digest: String,
+    /// The analysed root, seen from the top of the repository; empty for the top itself.
+    pub root: String,
+    /// The digest of the settings and the analyser.
+    pub means: String,
+    /// When it was taken, in milliseconds since 1970.
+    pub taken_at: i64,
+    /// The checkout that it describes.
+    pub workspace: Workspace,
+}
+
+impl RunHead {
+    /// The head of a run that found `report` in `workspace`.
+    pub fn of(report: &Report, root: &str, workspace: Workspace, taken_at: i64) -> Self {
+        let means = format!("{} {}", report.settings.digest(), report.analyser);
+        Self {
+            run_id: report.digest(),
+            report_digest: digest(report),
+            root: root.to_owned(),
+            means: sha256(means.as_bytes()),
+            taken_at,
+            workspace,
+        }
+    }
+
+    /// The name people see.
+    pub fn short(&self) -> &str {
+        short(&self.run_id)
+    }
+}
+
+/// The name of a run that people see.
+pub fn short(run_id: &str) -> &str {
+    run_id.get(..8).unwrap_or(run_id)
+}
+
+/// SHA-256 of everything a report says.
+pub fn digest(report: &Report) -> String {
+    let value = serde_json::to_value(report).unwrap_or_default();
+    sha256(json::canonical(&value).as_bytes())
+}
+
+/// Why a name names no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoRun {
+    /// Nobody has that name here.
+    #[error("this session has no run `{0}`")]
+    Unknown(String),
+    /// Several have.
+    #[error("`{0}` could be several runs of this session")]
+    Ambiguous(String),
+}
+
+/// The run that `name` means: its whole name, or a beginning that no other one has.
+pub fn find<'a>(runs: &'a [RunHead], name: &str) -> Result<&'a RunHead, NoRun> {
+    let name = name.trim().to_ascii_lowercase();
+    let shown = || name.chars().take(80).collect::<String>();
+    let mut found = runs
+        .iter()
+        .filter(|run| !name.is_empty() && run.run_id.starts_with(&name));
+    match (found.next(), found.next()) {
+        (Some(run), None) => Ok(run),
+        (None, _) => Err(NoRun::Unknown(shown())),
+        (Some(_), Some(_)) => Err(NoRun::Ambiguous(shown())),
+    }
+}
+
+/// The newest run of `root`.
+pub fn newest<'a>(runs: &'a [RunHead], root: &str) -> Option<&'a RunHead> {
+    let of_root = runs.iter().filter(|run| run.root == root);
+    of_root.max_by_key(|run| run.taken_at)
+}
+
+/// The runs that go, when `pinned` are needed by intents.
+pub fn evicted(runs: &[RunHead], pinned: &[String]) -> Vec<String> {
+    let mut free: Vec<&RunHead> = runs
+        .iter()
+        .filter(|run| !pinned.contains(&run.run_id))
+        .collect();
+    free.sort_by_key(|run| std::cmp::Reverse(run.taken_at));
+    let gone = free.into_iter().skip(KEPT);
+    gone.map(|run| run.run_id.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: &str, at: i64) -> RunHead {
+        RunHead {
+            run_id: id.into(),
+            report_digest: String::new(),
+            root: String::new(),
+            means: String::new(),
+            taken_at: at,
+            workspace: Workspace::default(),
+        }
+    }
+
+    #[test]
+    fn r1_the_newest_stay_and_so_do_those_that_are_needed() {
+        let runs: Vec<RunHead> = (0..6).map(|at| run(&format!("{at}"), at)).collect();
+        assert_eq!(evicted(&runs, &[]), ["1", "0"]);
+        assert_eq!(
+            evicted(&runs, &["0".into(), "1".into()]),
+            Vec::<String>::new()
+        );
+        assert_eq!(newest(&runs, "").unwrap().run_id, "5");
+        assert!(newest(&runs, "sub").is_none());
+    }
+
+    #[test]
+    fn r2_a_beginning_is_enough_if_it_is_clear() {
+        let runs = [run("aabb", 0), run("aacc", 1)];
+        assert_eq!(find(&runs, "aab").unwrap().run_id, "aabb");
+        assert!(matches!(find(&runs, "aa"), Err(NoRun::Ambiguous(_))));
+        assert!(matches!(find(&runs, "x"), Err(NoRun::Unknown(_))));
+        assert!(find(&runs, "").is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! Judges a patch by what it did to the structure of the code (R59 to R64, R76 to R89).
+
+use super::finish::ScopeCheck;
+use super::record::ScopeStatus;
+use crate::structure::Report;
+use crate::structure::attribute::attribute;
+use crate::structure::budget::{Asked, Budgets, Gate, Strictness, gate};
+use crate::structure::compare::{Delta, DeltaVerdict, compare, not_applicable};
+use crate::structure::health::Points;
+use crate::structure::profile::{self, Profile};
+
+/// What a judgement comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing is wrong.
+    Accepted,
+    /// Nothing is wrong with this change; something else became worse.
+    AcceptedWithExternalChanges,
+    /// Nobody can tell.
+    Unverified,
+    /// Something is wrong.
+    Violated,
+}
+
+impl Status {
+    /// Its name in payloads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::AcceptedWithExternalChanges => "accepted_with_external_changes",
+            Self::Unverified => "unverified",
+            Self::Violated => "violated",
+        }
+    }
+}
+
+/// One analysis, as a judgement needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Its name.
+    pub run_id: &'a str,
+    /// The analysed root.
+    pub root: &'a str,
+    /// The digest of settings and analyser.
+    pub means: &'a str,
+    /// What it found.
+    pub report: &'a Report,
+}
+
+/// The analysis from after the change.
+#[derive(Debug, Clone, Copy)]
+pub enum After<'a> {
+    /// There is none, or nobody knows the one that was named.
+    None,
+    /// It does not describe what is on disk now.
+    Stale(Side<'a>),
+    /// It does.
+    Fresh(Side<'a>),
+}
+
+/// What is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Patch<'a> {
+    /// What was touched, as seen from the analysed root.
+    pub paths: &'a [String],
+    /// What was declared, likewise; nothing when there is no intent.
+    pub scope: Option<&'a [String]>,
+    /// What the scope check said, when there is an intent.
+    pub check: Option<&'a ScopeCheck>,
+    /// The analysis from before.
+    pub before: Option<Side<'a>>,
+    /// The analysis from after.
+    pub after: After<'a>,
+    /// How strict to be.
+    pub strictness: Strictness,
+}
+
+/// A judgement.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// What it comes to.
+    pub status: Status,
+    /// Why, in one word; broken rules are listed instead (R63).
+    pub reason: Option<&'static str>,
+    /// Which checks the patch needs.
+    pub profile: Profile,
+    /// What the change did.
+    pub delta: Delta,
+    /// Ids of new findings that are this change's.
+    pub intent_regressions: Vec<String>,
+    /// Ids of new findings that are not.
+    pub external_regressions: Vec<String>,
+    /// How many symbols of this change became worse.
+    pub intent_worsened: usize,
+    /// How many others did.
+    pub external_worsened: usize,
+    /// The gate before and after; nothing when nothing was compared.
+    pub gates: Option<(Gate, Gate)>,
+    /// Whether a gate that held before fails by this change.
+    pub caused_gate_failure: bool,
+    /// Every rule that is broken.
+    pub violations: Vec<&'static str>,
+    /// Those that decide.
+    pub blocking: Vec<&'static str>,
+}
+
+impl Verified {
+    /// What a health that fell is worth saying (R85).
+    pub fn health_fell(&self) -> Option<Points> {
+        self.delta.health_delta.filter(|delta| delta.is_negative())
+    }
+
+    /// Whether claims about the change can be held against anything (R93).
+    pub fn supports_claims(&self) -> bool {
+        self.delta.comparable
+    }
+}
+
+/// Judges a patch.
+pub fn judge(patch: &Patch<'_>) -> Verified {
+    let profile = profile::of(patch.paths.iter().map(String::as_str));
+    let outside = patch
+        .check
+        .is_some_and(|check| check.status == ScopeStatus::Violated);
+    let scope = outside.then_some("scope_violation");
+    if profile == Profile::StateArtifactChange {
+        let violations = ["state_artifact_mutation"].into_iter().chain(scope);
+        return refused(profile, "state_artifact_mutation", violations.collect());
+    }
+    let Some(before) = patch.before else {
+        return unknown(profile, "no_before_run", not_applicable());
+    };
+    if outside {
+        return refused(profile, "scope_violation", vec!["scope_violation"]);
+    }
+    let after = match patch.after {
+        After::None if profile == Profile::GovernanceConfig => {
+            return unknown(
+                profile,
+                "after_run_required_for_governance",
+                not_applicable(),
+            );
+        }
+        After::None if profile.after_run_required() => {
+            return unknown(profile, "no_after_run", not_applicable());
+        }
+        After::None => return accepted_without_structure(profile),
+        After::Fresh(after) | After::Stale(after)
+            if after.run_id == before.run_id && profile.after_run_required() =>
+        {
+            return unknown(profile, "after_run_not_new", not_applicable());
+        }
+        After::Stale(_) => return unknown(profile, "after_run_stale", not_applicable()),
+        After::Fresh(after) => after,
+    };
+    let mut delta = compare(before.report, after.report);
+    if before.root != after.root || before.means != after.means || !delta.comparable {
+        delta.comparable = false;
+        delta.verdict = DeltaVerdict::Incomparable;
+        delta.health_delta = None;
+        return unknown(profile, "incomparable_runs", delta);
+    }
+    weigh(patch, profile, before.report, after.report, delta)
+}
+
+/// Weighs what a comparison found.
+fn weigh(
+    patch: &Patch<'_>,
+    profile: Profile,
+    before: &Report,
+    after: &Report,
+    delta: Delta,
+) -> Verified {
+    let budgets = Budgets::of(patch.strictness, &Asked::default());
+    let gates = (
+        gate(before, Some(before), &budgets),
+        gate(after, Some(before), &budgets),
+    );
+    // Without a scope everything is this change's.
+    let everything = ["*".to_owned()];
+    let entries = patch.scope.unwrap_or(&everything);
+    let found = attribute(&delta, entries);
+    let caused = match patch.scope {
+        Some(_) => found.caused(&gates.0, &gates.1),
+        None => gates.1.would_fail,
+    };
+    let mut violations = Vec::new();
+    if !found.intent_regressions.is_empty() {
+        violations.push("structural_regressions");
+    }
+    if caused {
+        violations.push("gate_failures");
+    }
+    let blocking = if patch.strictness == Strictness::Relaxed {
+        Vec::new()
+    } else {
+        violations.clone()
+    };
+    let fell = !gates.0.would_fail && gates.1.would_fail;
+    let external = !found.external_regressions.is_empty() || (fell && !caused);
+    let (status, reason) = match (blocking.is_empty(), external) {
+        (false, _) => (Status::Violated, None),
+        (true, true) => (Status::AcceptedWithExternalChanges, None),
+        (true, false) => (Status::Accepted, None),
+    };
+    let ids = |findings: &[&crate::structure::Finding]| -> Vec<String> {
+        findings.iter().map(|finding| finding.id.clone()).collect()
+    };
+    Verified {
+        status,
+        reason,
+        profile,
+        intent_regressions: ids(&found.intent_regressions),
+        external_regressions: ids(&found.external_regressions),
+        intent_worsened: found.intent_worsened.len(),
+        external_worsened: found.external_worsened.len(),
+        gates: Some(gates),
+        caused_gate_failure: caused,
+        violations,
+        blocking,
+        delta,
+    }
+}
+
+fn plain(profile: Profile, status: Status, reason: Option<&'static str>, delta: Delta) -> Verified {
+    Verified {
+        status,
+        reason,
+        profile,
+        delta,
+        intent_regressions: Vec::new(),
+        external_regressions: Vec::new(),
+        intent_worsened: 0,
+        external_worsened: 0,
+        gates: None,
+        caused_gate_failure: false,
+        violations: Vec::new(),
+        blocking: Vec::new(),
+    }
+}
+
+fn unknown(profile: Profile, reason: &'static str, delta: Delta) -> Verified {
+    plain(profile, Status::Unverified, Some(reason), delta)
+}
+
+/// What needs no look at the structure; that is told, and never counted as passed (R79).
+fn accepted_without_structure(profile: Profile) -> Verified {
+    plain(profile, Status::Accepted, None, not_applicable())
+}
+
+fn refused(profile: Profile, reason: &'static str, violations: Vec<&'static str>) -> Verified {
+    Verified {
+        blocking: violations.clone(),
+        violations,
+        ..plain(profile, Status::Violated, Some(reason), not_applicable())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::sample::{dead, function, report};
+
+    struct Case {
+        name: &'static str,
+        paths: &'static [&'static str],
+        after: u8,
+        strictness: Strictness,
+        want: (&'static str, Option<&'static str>),
+    }
+
+    /// After: 0 none, 1 the same run, 2 a new one, 3 a stale one, 4 other settings, 5 worse in
+    /// scope, 6 worse elsewhere.
+    fn run(case: &Case) -> Verified {
+        let base = report(vec![function("a.py", "f", 1)], vec![]);
+        let mut after = report(vec![function("a.py", "g", 1)], vec![]);
+        match case.after {
+            5 => after.findings.push(dead("a.py", "g", "s")),
+            6 => after.findings.push(dead("b.py", "g", "s")),
+            _ => {}
+        }
+        let side = |run_id, means, report| Side {
+            run_id,
+            root: "",
+            means,
+            report,
+        };
+        let paths: Vec<String> = case.paths.iter().map(|path| (*path).to_owned()).collect();
+        judge(&Patch {
+            paths: &paths,
+            scope: Some(&["a.py".to_owned()]),
+            check: None,
+            before: Some(side("before", "m", &base)),
+            after: match case.after {
+                0 => After::None,
+                1 => After::Fresh(side("before", "m", &base)),
+                3 => After::Stale(side("after", "m", &after)),
+                4 => After::Fresh(side("after", "other", &after)),
+                _ => After::Fresh(side("after", "m", &after)),
+            },
+            strictness: case.strictness,
+        })
+    }
+
+    #[test]
+    fn r59_to_r66_the_first_that_fits_decides() {
+        let case = |name, paths, after, want| Case {
+            name,
+            paths,
+            after,
+            strictness: Strictness::Ci,
+            want,
+        };
+        let unknown = |reason| ("unverified", Some(reason));
+        let violated = ("violated", None);
+        let mut cases = vec![
+            case("docs", &["a.md"][..], 0, ("accepted", None)),
+            case("other languages", &["a.js"], 0, ("accepted", None)),
+            case("python, none", &["a.py"], 0, unknown("no_after_run")),
+            case(
+                "settings, none",
+                &["setup.cfg"],
+                0,
+                unknown("after_run_required_for_governance"),
+            ),
+            case("python, old", &["a.py"], 1, unknown("after_run_not_new")),
+            case("docs, old", &["a.md"], 1, ("accepted", None)),
+            case("stale", &["a.py"], 3, unknown("after_run_stale")),
+            case("other settings", &["a.py"], 4, unknown("incomparable_runs")),
+            case("fine", &["a.py"], 2, ("accepted", None)),
+            case("worse", &["a.py"], 5, violated),
+            case(
+                "worse elsewhere",
+                &["a.py"],
+                6,
+                ("accepted_with_external_changes", None),
+            ),
+            case(
+                "our own state",
+                &["a.py", ".provost/x"],
+                2,
+                ("violated", Some("state_artifact_mutation")),
+            ),
+        ];
+        cases.push(Case {
+            strictness: Strictness::Relaxed,
+            ..case("worse, relaxed", &["a.py"], 5, ("accepted", None))
+        });
+        for case in &cases {
+            let found = run(case);
+            assert_eq!(
+                (found.status.name(), found.reason),
+                case.want,
+                "{}",
+                case.name
+            );
+        }
+        let relaxed = run(cases.last().unwrap());
+        assert_eq!(relaxed.violations, ["structural_regressions"]);
+        assert!(relaxed.blocking.is_empty());
+    }
+
+    #[test]
+    fn without_an_analysis_from_before_nothing_is_accepted() {
+        let found = judge(&Patch {
+            paths: &["a.md".to_owned()],
+            scope: None,
+            check: None,
+            before: None,
+            after: After::None,
+            strictness: Strictness::Ci,
+        });
+        assert_eq!(found.reason, Some("no_before_run"));
+    }
+}

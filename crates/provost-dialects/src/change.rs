@@ -1,0 +1,56 @@
+//! Reads what tools of change control are asked, and writes what they answer.
+//!
+//! Names of tools and fields are those of the document that fixed them; what it does not have is
+//! added beside them and never instead.
+
+pub mod arguments;
+mod finish;
+mod hygiene;
+mod manage;
+mod receipt;
+mod start;
+pub mod tools;
+
+pub use finish::{budget, claims, compared, finished, looked, patch_trail, scope_check};
+pub use manage::{
+    analysed, blast, cleared, found_receipt, found_trail, got, listed, promoted, recovered,
+    renewed, reset, swept,
+};
+pub use receipt::markdown;
+pub use start::{started, unseen_analysis, unseen_start};
+
+use provost_core::intent::receipt::inside;
+use provost_core::path::{RawPath, RepoPath};
+use serde_json::{Value, json};
+
+/// How much a caller wants to see; anything but `full` is a summary (R117).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Numbers, and what is in the way.
+    #[default]
+    Summary,
+    /// Every path.
+    Full,
+}
+
+impl Detail {
+    /// The detail that a word asks for.
+    pub fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("full") => Self::Full,
+            _ => Self::Summary,
+        }
+    }
+}
+
+/// Paths as a caller sees them, from its analysed root.
+fn raw<'a>(root: &str, paths: impl IntoIterator<Item = &'a RawPath>) -> Value {
+    let text = |path: &RawPath| inside(root, &path.to_string());
+    json!(paths.into_iter().map(text).collect::<Vec<String>>())
+}
+
+/// The same for paths that are text.
+fn seen<'a>(root: &str, paths: impl IntoIterator<Item = &'a RepoPath>) -> Value {
+    let text = |path: &RepoPath| inside(root, path.as_str());
+    json!(paths.into_iter().map(text).collect::<Vec<String>>())
+}

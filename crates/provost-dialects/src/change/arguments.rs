@@ -1,0 +1,383 @@
+//! Reads the arguments of tools.
+
+use std::collections::BTreeSet;
+
+use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
+use provost_core::intent::scope::{ChangeScope, MOST};
+use provost_core::intent::start::{DirtyPolicy, OnConflict};
+use provost_core::structure::Settings;
+use provost_core::structure::blast::Depth;
+use provost_core::structure::budget::Strictness;
+use serde_json::{Map, Value};
+
+use super::Detail;
+
+/// Arguments that a tool cannot use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ArgumentError(pub String);
+
+/// The longest text that is read, in characters.
+const LONGEST: usize = 20_000;
+
+fn wrong<T>(words: impl Into<String>) -> Result<T, ArgumentError> {
+    Err(ArgumentError(words.into()))
+}
+
+/// Arguments by name; `null` is as good as nothing.
+pub struct Arguments<'a> {
+    given: &'a Map<String, Value>,
+    known: BTreeSet<&'static str>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads these.
+    pub fn new(given: &'a Map<String, Value>) -> Self {
+        Self {
+            given,
+            known: BTreeSet::new(),
+        }
+    }
+
+    fn value(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.insert(name);
+        self.given.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text.
+    pub fn text(&mut self, name: &'static str) -> Result<Option<&'a str>, ArgumentError> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => wrong(format!("`{name}` is a text")),
+        }
+    }
+
+    /// A text that must be there.
+    pub fn needed(&mut self, name: &'static str) -> Result<&'a str, ArgumentError> {
+        match self.text(name)? {
+            Some(text) if !text.trim().is_empty() => Ok(text),
+            _ => wrong(format!("`{name}` is required")),
+        }
+    }
+
+    /// A list of texts.
+    pub fn list(&mut self, name: &'static str) -> Result<Option<Vec<String>>, ArgumentError> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => texts(name, value).map(Some),
+        }
+    }
+
+    /// A switch.
+    pub fn flag(&mut self, name: &'static str, usual: bool) -> Result<bool, ArgumentError> {
+        match self.value(name) {
+            None => Ok(usual),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => wrong(format!("`{name}` is true or false")),
+        }
+    }
+
+    /// A number of seconds; what is no whole number is as good as nothing (R18).
+    pub fn seconds(&mut self, name: &'static str) -> Option<i64> {
+        self.value(name).and_then(Value::as_i64)
+    }
+
+    /// Refuses names that nobody reads.
+    pub fn end(self) -> Result<(), ArgumentError> {
+        match self.rest().first() {
+            None => Ok(()),
+            Some(name) => wrong(format!("`{}` is no argument of this tool", shown(name))),
+        }
+    }
+
+    /// Names that nobody has read.
+    pub fn rest(&self) -> Vec<&'a str> {
+        let names = self.given.keys().map(String::as_str);
+        names.filter(|name| !self.known.contains(name)).collect()
+    }
+
+    /// How strict to be.
+    pub fn strictness(&mut self) -> Result<Strictness, ArgumentError> {
+        match self.text("strictness")? {
+            None => Ok(Strictness::default()),
+            Some(word) => match Strictness::parse(word) {
+                Some(strictness) => Ok(strictness),
+                None => wrong("`strictness` is ci, strict or relaxed"),
+            },
+        }
+    }
+
+    /// What was touched; both kinds, or an empty list, are wrong (R52).
+    pub fn evidence(&mut self) -> Result<Option<Evidence>, ArgumentError> {
+        let files = self.list("changed_files")?;
+        let rev = self.text("diff_ref")?;
+        match (files, rev) {
+            (Some(_), Some(_)) => wrong("give `changed_files` or `diff_ref`, not both"),
+            (Some(files), None) if files.is_empty() => wrong("`changed_files` names no file"),
+            (Some(files), None) => Ok(Some(Evidence::Files(files))),
+            (None, Some(rev)) => Ok(Some(Evidence::DiffRef(rev.to_owned()))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What was touched, which must be said.
+    pub fn needed_evidence(&mut self) -> Result<Evidence, ArgumentError> {
+        match self.evidence()? {
+            Some(evidence) => Ok(evidence),
+            None => wrong("say what was touched, by `changed_files` or by `diff_ref`"),
+        }
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+fn texts(name: &str, value: &Value) -> Result<Vec<String>, ArgumentError> {
+    let Value::Array(list) = value else {
+        return wrong(format!("`{name}` is a list of texts"));
+    };
+    if list.len() > MOST {
+        return wrong(format!("`{name}` has more than {MOST} entries"));
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let texts: Option<Vec<String>> = list.iter().map(text).collect();
+    texts.ok_or_else(|| ArgumentError(format!("`{name}` is a list of texts")))
+}
+
+/// Reads a scope, as seen from the root `below` the top of the repository.
+pub fn scope(value: &Value, below: &str) -> Result<ChangeScope, ArgumentError> {
+    let Value::Object(fields) = value else {
+        return wrong("`scope` is an object with `allowed_files`");
+    };
+    let mut list = Arguments::new(fields);
+    let allowed = list.list("allowed_files")?;
+    let related = list.list("allowed_related")?.unwrap_or_default();
+    let forbidden = list.list("forbidden")?.unwrap_or_default();
+    list.end()?;
+    let Some(allowed) = allowed else {
+        return wrong("`scope` needs `allowed_files`");
+    };
+    ChangeScope::parse(&allowed, &related, &forbidden, below)
+        .map_err(|error| ArgumentError(error.to_string()))
+}
+
+/// Reads a request to start, for the root `below` the top of the repository.
+pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    arguments.needed("root")?;
+    let Some(value) = arguments.value("scope") else {
+        return wrong("`scope` is required");
+    };
+    let scope = scope(value, below)?;
+    let intent = arguments.needed("intent")?;
+    if intent.chars().count() > LONGEST {
+        return wrong(format!("`intent` has more than {LONGEST} characters"));
+    }
+    let on_conflict = match arguments.text("on_conflict")? {
+        None | Some("block") => OnConflict::Block,
+        Some("queue") => OnConflict::Queue,
+        Some(_) => return wrong("`on_conflict` is block or queue"),
+    };
+    let policy = match arguments.text("dirty_scope_policy")? {
+        None | Some("block") => DirtyPolicy::Block,
+        Some("continue_own_wip") => DirtyPolicy::ContinueOwnWip,
+        Some(_) => return wrong("`dirty_scope_policy` is block or continue_own_wip"),
+    };
+    let depth = depth(arguments.text("blast_radius_depth")?, Depth::Auto)?;
+    arguments.text("blast_radius_detail")?;
+    let request = StartRequest {
+        root: below.to_owned(),
+        scope,
+        intent: intent.trim().to_owned(),
+        expected_effects: arguments.list("expected_effects")?.unwrap_or_default(),
+        on_conflict,
+        policy,
+        strictness: arguments.strictness()?,
+        ttl: arguments.seconds("ttl_seconds"),
+        depth,
+    };
+    arguments.end()?;
+    Ok(request)
+}
+
+/// How far imports are followed.
+pub fn depth(word: Option<&str>, usual: Depth) -> Result<Depth, ArgumentError> {
+    match word.map(Depth::parse) {
+        None => Ok(usual),
+        Some(Some(depth)) => Ok(depth),
+        Some(None) => wrong("the depth is direct, transitive or auto"),
+    }
+}
+
+/// How a finish is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown {
+    /// The dirt.
+    pub hygiene: Detail,
+    /// The trail.
+    pub trail: Detail,
+}
+
+/// Reads a request to finish.
+pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    let wanted = |flag| if flag { Wanted::Yes } else { Wanted::No };
+    let request = FinishRequest {
+        intent_id: arguments.needed("intent_id")?.to_owned(),
+        evidence: arguments.needed_evidence()?,
+        after_run: arguments.text("after_run_id")?.map(str::to_owned),
+        review: arguments.text("review_text")?.map(str::to_owned),
+        claims: arguments.text("claims_text")?.map(str::to_owned),
+        receipt: wanted(arguments.flag("create_receipt", true)?),
+        clear: wanted(arguments.flag("auto_clear", true)?),
+        strictness: arguments.strictness()?,
+    };
+    // Nothing here remembers anything beyond its evidence.
+    arguments.flag("propose_memory", false)?;
+    let shown = Shown {
+        hygiene: Detail::of(arguments.text("detail_level")?),
+        trail: Detail::of(arguments.text("patch_trail_detail")?),
+    };
+    arguments.end()?;
+    Ok((request, shown))
+}
+
+/// What is asked of a patch contract.
+#[derive(Debug, Clone)]
+pub enum Contract {
+    /// What may become worse.
+    Budget {
+        /// The run.
+        run: Option<String>,
+        /// The intent it is asked for.
+        intent_id: Option<String>,
+        /// How strict to be.
+        strictness: Strictness,
+    },
+    /// What became worse.
+    Verify(VerifyRequest),
+}
+
+/// Reads a request about a patch contract.
+pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    let mode = arguments.needed("mode")?;
+    let run = arguments.text("run_id")?.map(str::to_owned);
+    let before_run = arguments.text("before_run_id")?.map(str::to_owned);
+    let after_run = arguments.text("after_run_id")?.map(str::to_owned);
+    let intent_id = arguments.text("intent_id")?.map(str::to_owned);
+    let strictness = arguments.strictness()?;
+    let evidence = arguments.evidence()?;
+    arguments.end()?;
+    match mode {
+        "budget" => Ok(Contract::Budget {
+            run: run.or(before_run),
+            intent_id,
+            strictness,
+        }),
+        "verify" => Ok(Contract::Verify(VerifyRequest {
+            intent_id,
+            before_run: before_run.or(run),
+            after_run,
+            evidence,
+            strictness,
+        })),
+        _ => wrong("`mode` is budget or verify"),
+    }
+}
+
+/// Reads the settings of an analysis, and the names of arguments that have no effect here.
+pub fn settings(given: &Map<String, Value>) -> Result<(Settings, Vec<String>), ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    arguments.needed("root")?;
+    let mut settings = Settings::default();
+    let fields: [(&'static str, &mut u32); 7] = [
+        ("min_loc", &mut settings.min_loc),
+        ("min_stmt", &mut settings.min_stmt),
+        ("block_min_loc", &mut settings.block_min_loc),
+        ("block_min_stmt", &mut settings.block_min_stmt),
+        ("complexity_threshold", &mut settings.complexity_threshold),
+        ("coupling_threshold", &mut settings.coupling_threshold),
+        ("cohesion_threshold", &mut settings.cohesion_threshold),
+    ];
+    for (name, field) in fields {
+        if let Some(value) = arguments.value(name) {
+            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+            let Some(number) = number else {
+                return wrong(format!("`{name}` is a whole number"));
+            };
+            *field = number;
+        }
+    }
+    let ignored = arguments.rest().into_iter().map(shown).collect();
+    Ok((settings, ignored))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(value: Value) -> String {
+        let Value::Object(given) = value else {
+            return "no object".to_owned();
+        };
+        let answer = if given.contains_key("root") {
+            start(&given, "").map(|_| ())
+        } else {
+            finish(&given).map(|_| ())
+        };
+        answer.map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+    }
+
+    #[test]
+    fn arguments_that_make_no_sense_are_refused_in_words() {
+        let scope = json!({ "allowed_files": ["a"] });
+        let cases = [
+            (
+                json!({ "root": ".", "scope": scope, "intent": "x" }),
+                "fine",
+            ),
+            (
+                json!({ "root": ".", "scope": scope }),
+                "`intent` is required",
+            ),
+            (json!({ "root": ".", "intent": "x" }), "`scope` is required"),
+            (
+                json!({ "root": ".", "intent": "x", "scope": { "files": [] } }),
+                "`files` is no argument of this tool",
+            ),
+            (
+                json!({ "root": ".", "intent": "x", "scope": { "allowed_files": [1] } }),
+                "`allowed_files` is a list of texts",
+            ),
+            (
+                json!({ "root": ".", "intent": "x", "scope": scope, "on_conflict": "fight" }),
+                "`on_conflict` is block or queue",
+            ),
+            (
+                json!({ "root": ".", "intent": "x", "scope": scope, "ttl_seconds": "soon" }),
+                "fine",
+            ),
+            (json!({ "intent_id": "i", "changed_files": ["a"] }), "fine"),
+            (
+                json!({ "intent_id": "i", "changed_files": ["a"], "diff_ref": "HEAD" }),
+                "give `changed_files` or `diff_ref`, not both",
+            ),
+            (
+                json!({ "intent_id": "i" }),
+                "say what was touched, by `changed_files` or by `diff_ref`",
+            ),
+            (
+                json!({ "intent_id": "i", "changed_files": [] }),
+                "`changed_files` names no file",
+            ),
+        ];
+        for (given, want) in cases {
+            assert_eq!(refused(given.clone()), want, "{given}");
+        }
+    }
+}

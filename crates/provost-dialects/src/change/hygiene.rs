@@ -1,0 +1,144 @@
+//! Writes what is known about the dirt of a checkout when a change ends.
+
+use provost_core::intent::answer::Finished;
+use provost_core::intent::finish::Status;
+use provost_core::intent::hygiene::{AtFinish, Attribution, Class};
+use provost_core::intent::receipt::inside;
+use provost_core::intent::scope::Relation;
+use provost_core::path::RawPath;
+use serde_json::{Map, Value, json};
+
+use super::start::{overlaps, snapshot};
+use super::{Detail, raw};
+
+/// How many paths an answer shows of what is not part of a change (R73).
+const SAMPLE: usize = 10;
+
+/// The dirt, as far as it was looked at.
+pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
+    if let Some(why) = &done.blind {
+        return Some(json!({
+            "git_available": false,
+            "blocks_finish": true,
+            "finish_block_reason": "git_unavailable",
+            "reason": why,
+        }));
+    }
+    let found = done.hygiene.as_ref()?;
+    let root = &done.intent.root;
+    let mut fields = summary(done, found);
+    if detail == Detail::Full {
+        paths(done, found, &mut fields);
+        if !found.dirt.is_empty() {
+            let rows = found.dirt.iter().map(|one| attribution(one, root));
+            fields.insert("dirty_attribution".to_owned(), rows.collect());
+        }
+    }
+    if let Some(block) = found.block {
+        fields.insert("blocks_finish".to_owned(), json!(true));
+        fields.insert("finish_block_reason".to_owned(), json!(block.name()));
+    }
+    Some(Value::Object(fields))
+}
+
+/// What is not of this change, if the change is fine and something is.
+pub(super) fn external(done: &Finished) -> Option<Value> {
+    let outside = done.hygiene.as_ref()?.outside();
+    let told = done.status == Status::AcceptedWithExternalChanges && !outside.is_empty();
+    told.then(|| {
+        json!({
+            "count": outside.len(),
+            "sample": raw(&done.intent.root, outside.iter().copied().take(SAMPLE)),
+            "truncated": outside.len() > SAMPLE,
+        })
+    })
+}
+
+fn list(fields: &mut Map<String, Value>, root: &str, name: &str, paths: &[&RawPath]) {
+    // Empty lists are left out, whatever the detail (R117).
+    if !paths.is_empty() {
+        fields.insert(name.to_owned(), raw(root, paths.iter().copied()));
+    }
+}
+
+fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
+    let root = &done.intent.root;
+    let count = |is: fn(Class) -> bool| found.of(is).len();
+    let outside = found.outside().len();
+    let all = found.dirt.iter().map(|one| &one.path);
+    let status = match &done.intent.snapshot {
+        Some(_) => "available",
+        None => "missing_legacy_conservative",
+    };
+    let value = json!({
+        "git_available": true,
+        "counts": {
+            "in_scope": found.dirt.len() - outside,
+            "outside_scope": outside,
+            "missing_evidence": count(|class| class == Class::MissingEvidence),
+            "preexisting_unscoped": count(|class| class == Class::Preexisting),
+            "new_unattributed_unscoped": count(|class| class == Class::New),
+            "modified_unattributed_unscoped": count(|class| class == Class::Modified),
+            "unknown_unattributed_unscoped": count(|class| class == Class::Unknown),
+            "foreign_attributed_outside_scope": count(|class| class == Class::ForeignAttributed),
+        },
+        "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
+        "dirty_snapshot": snapshot(done.intent.snapshot.as_ref()),
+        "dirty_snapshot_status": status,
+        "workspace_dirty_summary": {
+            "git_available": true,
+            "dirty_paths_count": found.dirt.len(),
+            "dirty_paths_sample": raw(root, all.take(SAMPLE)),
+            "sample_truncated": found.dirt.len() > SAMPLE,
+        },
+    });
+    let mut fields = match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let missing = found.of(|class| class == Class::MissingEvidence);
+    list(&mut fields, root, "unacknowledged_dirty_in_scope", &missing);
+    let unchanged: Vec<&RawPath> = found.not_changed.iter().collect();
+    list(&mut fields, root, "evidence_not_changed", &unchanged);
+    fields
+}
+
+fn paths(done: &Finished, found: &AtFinish, fields: &mut Map<String, Value>) {
+    let root = &done.intent.root;
+    let inside = found
+        .dirt
+        .iter()
+        .filter(|one| one.relation != Relation::Outside);
+    let inside: Vec<&RawPath> = inside.map(|one| &one.path).collect();
+    let mut put = |name: &str, paths: &[&RawPath]| list(fields, root, name, paths);
+    put("dirty_paths_in_scope", &inside);
+    put("dirty_paths_outside_scope", &found.outside());
+    put("own_unscoped_dirty", &found.of(Class::is_unattributed));
+    put(
+        "unattributed_unscoped_dirty",
+        &found.of(Class::is_unattributed),
+    );
+    for class in [
+        Class::Preexisting,
+        Class::New,
+        Class::Modified,
+        Class::Unknown,
+        Class::ForeignAttributed,
+    ] {
+        put(class.name(), &found.of(|one| one == class));
+    }
+    let evidence: Vec<&RawPath> = done.evidence.iter().collect();
+    put("files_for_scope_check", &evidence);
+}
+
+fn attribution(one: &Attribution, root: &str) -> Value {
+    json!({
+        "path": inside(root, &one.path.to_string()),
+        "scope_relation": one.relation.name(),
+        "evidence": one.in_evidence,
+        "start_state": one.start.name(),
+        "intent_attribution": one.intent_id,
+        "classification": one.class.name(),
+        "blocking": one.class == Class::MissingEvidence,
+    })
+}

@@ -1,0 +1,310 @@
+//! Writes the answers about intents, runs and evidence.
+
+use provost_core::intent::answer::{Listed, Promoted, Recovered, Swept};
+use provost_core::intent::record::{Intent, LEASE, Ownership, State, utc};
+use provost_core::intent::recover::{Refusal, Reset};
+use provost_core::intent::run::{RunHead, short};
+use provost_core::structure::Report;
+use provost_core::structure::blast::Blast;
+use serde_json::{Value, json};
+
+use super::start::{at_start, blast_radius, blocked_by};
+use super::{Detail, receipt, seen};
+
+/// What an analysis found, in short.
+pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String]) -> Value {
+    let mut value = json!({
+        "run_id": head.short(),
+        "root": root,
+        "content_digest": report.tree,
+        "report_digest": head.report_digest,
+        "analyser": report.analyser,
+        "taken_at_utc": utc(head.taken_at),
+        "files": report.files.len(),
+        "tree_files": report.tree_files,
+        "functions": report.functions.len(),
+        "findings": report.findings.len(),
+        "languages": report.languages,
+        "health": report.health.as_ref().map(|health| health.points.number()),
+        "grade": report.health.as_ref().map(|health| &health.grade),
+        "dirty_paths": head.workspace.dirty.len(),
+    });
+    if !ignored.is_empty() {
+        value["ignored_options"] = json!(ignored);
+    }
+    value
+}
+
+/// How far files reach.
+pub fn blast(run_id: &str, blast: &Blast) -> Value {
+    blast_radius(blast, run_id)
+}
+
+fn described(intent: &Intent, ownership: Ownership) -> Value {
+    json!({
+        "intent_id": intent.intent_id,
+        "status": intent.state.name(),
+        "ownership": ownership.name(),
+        "edit_allowed": intent.edit_allowed,
+        "agent_pid": intent.owner.pid,
+        "agent_start_epoch": intent.agent_start_epoch,
+        "agent_label": intent.agent_label,
+        "session": intent.owner.session(),
+        "run_id": short(&intent.run_id),
+        "report_digest": intent.report_digest,
+        "intent": intent.intent,
+        "expected_effects": intent.expected_effects,
+        "root": intent.root,
+        "scope": {
+            "allowed_files": seen(&intent.root, &intent.scope.allowed_files),
+            "allowed_related": seen(&intent.root, &intent.scope.allowed_related),
+            "forbidden": seen("", &intent.scope.forbidden),
+        },
+        "scope_digest": intent.scope.digest(),
+        "scope_check_status": intent.scope_status.map(provost_core::intent::record::ScopeStatus::name),
+        "blast_radius_summary": { "radius_level": intent.radius_level },
+        "declared_at_utc": utc(intent.declared_at),
+        "expires_at_utc": utc(intent.expires_at),
+        "ttl_seconds": intent.ttl_seconds,
+        "lease_renewed_at_utc": utc(intent.lease_renewed_at),
+        "lease_seconds": intent.lease_seconds,
+        "lease_expires_at_utc": utc(intent.lease_expires_at()),
+    })
+}
+
+/// One intent.
+pub fn got(intent: &Intent, ownership: Ownership) -> Value {
+    described(intent, ownership)
+}
+
+/// Everything that is going on.
+pub fn listed(listed: &Listed) -> Value {
+    let recoverable = listed
+        .intents
+        .iter()
+        .filter(|(_, ownership)| *ownership == Ownership::Recoverable);
+    let recovery = recoverable.clone().map(|(intent, _)| {
+        json!({
+            "intent_id": intent.intent_id,
+            "run_id": short(&intent.run_id),
+            "run_available": listed.has_run,
+            "hint": if listed.has_run {
+                "manage_change_intent(action=\"recover\") with a run of this session"
+            } else {
+                "analyse the repository, then manage_change_intent(action=\"recover\")"
+            },
+        })
+    });
+    let queued = listed
+        .intents
+        .iter()
+        .filter(|(intent, _)| intent.state == State::Queued);
+    let intents = listed.intents.iter();
+    let runs = listed.leases.iter().map(|lease| {
+        json!({
+            "run_id": lease.run_id,
+            "paths": lease.scope.entries(),
+            "expires_at_utc": utc(lease.expires_at),
+        })
+    });
+    json!({
+        "workspace_intents": intents.map(|(intent, whose)| described(intent, *whose)).collect::<Vec<_>>(),
+        "total": listed.intents.len(),
+        "queued_count": queued.count(),
+        "orphaned_count": recoverable.count(),
+        "recovery_available": recovery.collect::<Vec<_>>(),
+        "launched_runs": runs.collect::<Vec<_>>(),
+        "unreadable_records": listed.unread.iter()
+            .map(|one| json!({ "intent_id": one.intent_id, "why": one.why })).collect::<Vec<_>>(),
+    })
+}
+
+/// What was given back.
+pub fn cleared(intent_ids: &[String]) -> Value {
+    json!({
+        "cleared": intent_ids.len(),
+        "cleared_intent_ids": intent_ids,
+        "workspace_cleared": true,
+    })
+}
+
+/// A lease that was renewed, or was not.
+pub fn renewed(intent_id: &str, intent: Option<&Intent>) -> Value {
+    let [least, usual, most] = LEASE;
+    let policy = json!({ "min_seconds": least, "default_seconds": usual, "max_seconds": most });
+    match intent {
+        Some(intent) => json!({
+            "intent_id": intent_id,
+            "lease_renewed": true,
+            "lease_seconds": intent.lease_seconds,
+            "lease_renewed_at_utc": utc(intent.lease_renewed_at),
+            "lease_expires_at_utc": utc(intent.lease_expires_at()),
+            "expires_at_utc": utc(intent.expires_at),
+            "lease_policy": policy,
+        }),
+        None => json!({
+            "intent_id": intent_id,
+            "lease_renewed": false,
+            "reason": "ttl_expired",
+            "lease_policy": policy,
+        }),
+    }
+}
+
+/// What a promotion came to.
+pub fn promoted(answer: &Promoted) -> Value {
+    match answer {
+        Promoted::Active(intent, dirt) => json!({
+            "intent_id": intent.intent_id,
+            "status": "active",
+            "edit_allowed": true,
+            "run_id": short(&intent.run_id),
+            "before_run_pinned": true,
+            "workspace_hygiene": at_start(dirt, &intent.root, false),
+            "lease_expires_at_utc": utc(intent.lease_expires_at()),
+            "message": "you may edit the files of the scope",
+        }),
+        Promoted::Queued(intent, others, position) => json!({
+            "intent_id": intent.intent_id,
+            "status": "queued",
+            "edit_allowed": false,
+            "queue_position": position,
+            "blocked_by": others.iter().map(|one| blocked_by(one, &intent.root)).collect::<Vec<_>>(),
+            "blocking_count": others.len(),
+            "next_step": "wait, then promote again",
+            "message": "others are at work on these files, or came first",
+        }),
+        Promoted::Blocked(intent, dirt, words) => json!({
+            "intent_id": intent.intent_id,
+            "status": "queued",
+            "reason": "workspace_hygiene",
+            "edit_allowed": false,
+            "workspace_hygiene": match dirt {
+                Some(dirt) => at_start(dirt, &intent.root, false),
+                None => json!({ "git_available": false, "blocks_edit": true, "reason": words }),
+            },
+            "user_action_required": true,
+            "next_step": words,
+            "message": words,
+        }),
+        Promoted::RunEvicted(intent) => json!({
+            "intent_id": intent.intent_id,
+            "status": "unverified",
+            "reason": "before_run_evicted",
+            "edit_allowed": false,
+            "next_step": "clear this intent, analyse the repository and start again",
+            "message": "the analysis that this intent began from is gone",
+        }),
+    }
+}
+
+/// What a recovery came to.
+pub fn recovered(intent_id: &str, answer: &Recovered, now: i64) -> Value {
+    let owner = |intent: &Intent| {
+        json!({
+            "agent_pid": intent.owner.pid,
+            "agent_start_epoch": intent.agent_start_epoch,
+            "agent_label": intent.agent_label,
+        })
+    };
+    match answer {
+        Recovered::Yes {
+            intent,
+            previous,
+            changed,
+        } => json!({
+            "action_taken": "recovered",
+            "intent_id": intent.intent_id,
+            "status": intent.state.name(),
+            "edit_allowed": intent.edit_allowed,
+            "run_id": short(&intent.run_id),
+            "previous_owner": owner(previous),
+            "new_owner": owner(intent),
+            "recovered_at_utc": utc(now),
+            "previous_workspace_record_removed": true,
+            "changed_since_declaration": super::raw(&intent.root, changed),
+        }),
+        Recovered::No(refusal) => {
+            let details = match refusal {
+                Refusal::NotRecoverable(ownership) => json!({ "ownership": ownership.name() }),
+                Refusal::Conflict(others) => json!({
+                    "blocked_by": others.iter().map(|one| blocked_by(one, "")).collect::<Vec<_>>(),
+                }),
+                Refusal::NotFound | Refusal::AlreadyActive | Refusal::RunNotAvailable => json!({}),
+            };
+            json!({
+                "action_taken": "recovery_rejected",
+                "intent_id": intent_id,
+                "reason": refusal.name(),
+                "details": details,
+            })
+        }
+    }
+}
+
+/// What a reset came to.
+pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
+    match answer {
+        None => json!({
+            "action_taken": "rejected",
+            "intent_id": intent_id,
+            "reason": "not_found",
+        }),
+        Some((intent, Reset::Renewed)) => json!({
+            "action_taken": "reset",
+            "intent_id": intent_id,
+            "status": intent.state.name(),
+            "ttl_seconds": intent.ttl_seconds,
+            "expires_at_utc": utc(intent.expires_at),
+        }),
+        Some((_, Reset::Removed(state))) => json!({
+            "action_taken": "removed",
+            "intent_id": intent_id,
+            "status": state.name(),
+        }),
+        Some((_, Reset::Rejected(ownership))) => json!({
+            "action_taken": "rejected",
+            "intent_id": intent_id,
+            "ownership": ownership.name(),
+            "hint": "its agent is alive: ask that agent, or a person, to give it back",
+        }),
+    }
+}
+
+/// What clearing up came to.
+pub fn swept(swept: &Swept) -> Value {
+    json!({ "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged })
+}
+
+/// A receipt that was asked for.
+pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Value {
+    match document {
+        None => json!({ "status": "not_found", "receipt_digest": digest }),
+        Some(document) => {
+            let mut value = json!({
+                "status": "ok",
+                "receipt_digest": digest,
+                "run_id": document["run_id"],
+                "verdict": document["verdict"],
+                "format": format,
+            });
+            if format == "markdown" {
+                value["content"] = json!(receipt::markdown(document));
+            } else {
+                value["structured_receipt"] = document.clone();
+            }
+            value
+        }
+    }
+}
+
+/// A trail that was asked for.
+pub fn found_trail(trail: Option<&Value>, digest: &str) -> Value {
+    match trail {
+        None => json!({ "status": "not_found", "patch_trail_digest": digest }),
+        Some(trail) => json!({
+            "status": "ok",
+            "patch_trail": super::patch_trail(trail, Detail::Full),
+        }),
+    }
+}

@@ -1,0 +1,260 @@
+//! Lists the tools, with the arguments each takes.
+
+use serde_json::{Map, Value, json};
+
+/// A tool.
+struct Tool {
+    name: &'static str,
+    about: &'static str,
+    needed: &'static [&'static str],
+    /// Name and kind of each argument.
+    arguments: &'static [(&'static str, Kind)],
+}
+
+/// What an argument is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+    List,
+    Scope,
+    OneOf(&'static [&'static str]),
+}
+
+use Kind::{Flag, List, Number, OneOf, Scope, Text};
+
+const STRICTNESS: Kind = OneOf(&["ci", "strict", "relaxed"]);
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        name: "analyze_repository",
+        about: "Analyses the structure of the checkout and keeps the run for this session. Needed \
+                before a change starts, and again after the last edit.",
+        needed: &["root"],
+        arguments: &[
+            ("root", Text),
+            ("min_loc", Number),
+            ("min_stmt", Number),
+            ("block_min_loc", Number),
+            ("block_min_stmt", Number),
+            ("complexity_threshold", Number),
+            ("coupling_threshold", Number),
+            ("cohesion_threshold", Number),
+        ],
+    },
+    Tool {
+        name: "analyze_changed_paths",
+        about: "The same as analyze_repository: only what changed is parsed again anyway.",
+        needed: &["root"],
+        arguments: &[
+            ("root", Text),
+            ("changed_paths", List),
+            ("git_diff_ref", Text),
+        ],
+    },
+    Tool {
+        name: "start_controlled_change",
+        about: "Declares which files will be touched and says whether they may be edited now. Edit \
+                only when edit_allowed is true.",
+        needed: &["root", "scope", "intent"],
+        arguments: &[
+            ("root", Text),
+            ("scope", Scope),
+            ("intent", Text),
+            ("expected_effects", List),
+            ("on_conflict", OneOf(&["block", "queue"])),
+            ("strictness", STRICTNESS),
+            ("ttl_seconds", Number),
+            (
+                "blast_radius_depth",
+                OneOf(&["direct", "transitive", "auto"]),
+            ),
+            ("blast_radius_detail", OneOf(&["summary", "full"])),
+            ("dirty_scope_policy", OneOf(&["block", "continue_own_wip"])),
+        ],
+    },
+    Tool {
+        name: "finish_controlled_change",
+        about: "Says what was touched, and gets a verdict and a receipt.",
+        needed: &["intent_id"],
+        arguments: &[
+            ("intent_id", Text),
+            ("changed_files", List),
+            ("diff_ref", Text),
+            ("after_run_id", Text),
+            ("review_text", Text),
+            ("claims_text", Text),
+            ("create_receipt", Flag),
+            ("auto_clear", Flag),
+            ("strictness", STRICTNESS),
+            ("propose_memory", Flag),
+            ("detail_level", Text),
+            ("patch_trail_detail", Text),
+        ],
+    },
+    Tool {
+        name: "manage_change_intent",
+        about: "Looks after intents: get, check, clear, promote, renew, recover, list_workspace, \
+                gc_workspace, reset_workspace, declare.",
+        needed: &["action"],
+        arguments: &[
+            (
+                "action",
+                OneOf(&[
+                    "declare",
+                    "check",
+                    "get",
+                    "clear",
+                    "promote",
+                    "renew",
+                    "recover",
+                    "list_workspace",
+                    "gc_workspace",
+                    "reset_workspace",
+                ]),
+            ),
+            ("root", Text),
+            ("intent_id", Text),
+            ("run_id", Text),
+            ("scope", Scope),
+            ("intent", Text),
+            ("expected_effects", List),
+            ("changed_files", List),
+            ("diff_ref", Text),
+            ("ttl_seconds", Number),
+            ("lease_seconds", Number),
+            ("on_conflict", OneOf(&["block", "queue"])),
+        ],
+    },
+    Tool {
+        name: "check_patch_contract",
+        about: "What may become worse (mode budget), and what became worse (mode verify), without \
+                finishing anything.",
+        needed: &["mode"],
+        arguments: &[
+            ("mode", OneOf(&["budget", "verify"])),
+            ("run_id", Text),
+            ("before_run_id", Text),
+            ("after_run_id", Text),
+            ("intent_id", Text),
+            ("strictness", STRICTNESS),
+            ("diff_ref", Text),
+            ("changed_files", List),
+        ],
+    },
+    Tool {
+        name: "compare_runs",
+        about: "What differs between two analyses of this session.",
+        needed: &["run_id_before"],
+        arguments: &[
+            ("run_id_before", Text),
+            ("run_id_after", Text),
+            ("focus", OneOf(&["all", "clones", "structural", "metrics"])),
+        ],
+    },
+    Tool {
+        name: "get_blast_radius",
+        about: "How far a change of some files reaches.",
+        needed: &["files"],
+        arguments: &[
+            ("files", List),
+            ("run_id", Text),
+            ("depth", OneOf(&["direct", "transitive", "auto"])),
+            ("include", List),
+        ],
+    },
+    Tool {
+        name: "validate_review_claims",
+        about: "Holds what somebody says about the code against what is known.",
+        needed: &["text"],
+        arguments: &[
+            ("text", Text),
+            ("run_id", Text),
+            ("require_citations", Flag),
+            ("patch_health_delta", Number),
+        ],
+    },
+    Tool {
+        name: "create_review_receipt",
+        about: "A receipt about an intent as it stands; it says incomplete until the change is \
+                finished.",
+        needed: &["intent_id"],
+        arguments: &[
+            ("intent_id", Text),
+            ("run_id", Text),
+            ("format", OneOf(&["markdown", "structured"])),
+            ("include_blast_radius", Flag),
+            ("include_patch_contract", Flag),
+        ],
+    },
+    Tool {
+        name: "get_review_receipt",
+        about: "The receipt of a finished change, by its digest.",
+        needed: &["root", "receipt_digest"],
+        arguments: &[
+            ("root", Text),
+            ("run_id", Text),
+            ("receipt_digest", Text),
+            ("format", OneOf(&["structured", "markdown"])),
+        ],
+    },
+    Tool {
+        name: "get_patch_trail",
+        about: "The trail of a finished change, by its digest.",
+        needed: &["root", "patch_trail_digest"],
+        arguments: &[
+            ("root", Text),
+            ("run_id", Text),
+            ("patch_trail_digest", Text),
+        ],
+    },
+    Tool {
+        name: "clear_session_runs",
+        about: "Forgets the analyses of this session and gives back its intents.",
+        needed: &[],
+        arguments: &[("root", Text)],
+    },
+];
+
+/// Every tool, as `tools/list` has it.
+pub fn list() -> Value {
+    TOOLS.iter().map(described).collect()
+}
+
+/// Whether there is a tool called `name`.
+pub fn is_known(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.name == name)
+}
+
+fn described(tool: &Tool) -> Value {
+    let arguments = tool.arguments.iter();
+    let properties: Map<String, Value> = arguments
+        .map(|(name, kind)| ((*name).to_owned(), schema(*kind)))
+        .collect();
+    json!({
+        "name": tool.name,
+        "description": tool.about,
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": tool.needed,
+        },
+    })
+}
+
+fn schema(kind: Kind) -> Value {
+    let list = json!({ "type": "array", "items": { "type": "string" } });
+    match kind {
+        Text => json!({ "type": "string" }),
+        Number => json!({ "type": "number" }),
+        Flag => json!({ "type": "boolean" }),
+        List => list,
+        OneOf(words) => json!({ "type": "string", "enum": words }),
+        Scope => json!({
+            "type": "object",
+            "properties": { "allowed_files": list, "allowed_related": list, "forbidden": list },
+            "required": ["allowed_files"],
+        }),
+    }
+}

@@ -1,0 +1,157 @@
+//! Lets agents that share a checkout declare, edit and finish: reads, decides, writes down.
+//!
+//! # Invariants
+//!
+//! - Who may edit is decided and written in one turn of the registry that nobody can interrupt; the
+//!   checkout is looked at before it, outside of any lock.
+//! - A refused start holds nothing. A finish that is not accepted takes nothing away.
+//! - What an intent began from is on disk before anybody sees that intent.
+
+mod analyse;
+mod finish;
+mod look;
+mod manage;
+pub mod ports;
+mod recovery;
+mod start;
+
+use provost_core::code::Code;
+use provost_core::intent::claims::TextError;
+use provost_core::intent::record::{Intent, Viewer};
+use provost_core::intent::run::NoRun;
+use provost_core::intent::scope::ScopeError;
+use provost_core::lease::Owner;
+use serde_json::Value;
+
+pub use analyse::analyse;
+pub use finish::finish;
+pub use look::{blast, budget, claims, compare, make_receipt, verify};
+pub use manage::{check, clear, get, list, promote, renew, renew_all};
+pub use recovery::{gc, recover, reset};
+pub use start::start;
+
+use crate::ports::{Clock, Lens, PortError, Signer};
+use ports::{Checkout, Chronicle, IntentRegistry, Names, Shelf};
+
+/// Who asks: one agent from when it came to when it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Who.
+    pub me: Owner,
+    /// What it calls itself.
+    pub label: String,
+    /// When it came, in seconds since 1970.
+    pub epoch: i64,
+    /// How long its intents last, if it did not say; from the environment.
+    pub ttl: Option<i64>,
+    /// How long its leases last, if it did not say; from the environment.
+    pub lease: Option<i64>,
+    /// Whether dirt that is nobody's keeps a change from ending.
+    pub strict_finish: bool,
+}
+
+/// Everything a request may touch.
+pub struct Ports<'a> {
+    /// Who is at work.
+    pub registry: &'a mut dyn IntentRegistry,
+    /// The files.
+    pub checkout: &'a dyn Checkout,
+    /// The structure of the code.
+    pub lens: &'a dyn Lens,
+    /// The runs of the session.
+    pub shelf: &'a mut dyn Shelf,
+    /// The evidence.
+    pub chronicle: &'a mut dyn Chronicle,
+    /// The key.
+    pub signer: &'a dyn Signer,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// New names.
+    pub names: &'a dyn Names,
+    /// Whether somebody still lives.
+    pub alive: &'a dyn Fn(&Owner) -> bool,
+}
+
+/// Why a request gets no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The request itself is wrong; nothing was done.
+    #[error("{0}")]
+    Request(String),
+    /// Something outside failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl From<ScopeError> for ChangeError {
+    fn from(error: ScopeError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+impl From<NoRun> for ChangeError {
+    fn from(error: NoRun) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+impl From<TextError> for ChangeError {
+    fn from(error: TextError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+/// A request that cannot be answered.
+fn wrong<T>(words: impl Into<String>) -> Result<T, ChangeError> {
+    Err(ChangeError::Request(words.into()))
+}
+
+impl Ports<'_> {
+    fn viewer<'b>(&'b self, session: &'b Session, now: i64) -> Viewer<'b> {
+        Viewer {
+            me: &session.me,
+            now,
+            alive: self.alive,
+        }
+    }
+
+    /// The intent `intent_id` of this session, open or closed (R5).
+    fn own(&mut self, session: &Session, intent_id: &str) -> Result<Intent, ChangeError> {
+        let known = self.registry.look(Some(intent_id))?;
+        let found = known
+            .intents
+            .into_iter()
+            .find(|intent| intent.intent_id == intent_id && intent.owner == session.me);
+        match found {
+            Some(intent) => Ok(intent),
+            None => wrong(format!(
+                "this session has no intent `{}`",
+                intent_id.chars().take(80).collect::<String>()
+            )),
+        }
+    }
+
+    /// Writes into the chain of an intent.
+    fn note(
+        &mut self,
+        what: provost_core::intent::course::Happening,
+        intent_id: &str,
+        facts: Value,
+    ) -> Result<(), PortError> {
+        let event = what.event(intent_id, self.clock.timestamp(), facts);
+        self.chronicle.append(intent_id, event)
+    }
+}
+
+/// A document that is kept, as its bytes.
+fn bytes(value: &Value) -> Vec<u8> {
+    provost_core::json::canonical(value).into_bytes()
+}
+
+/// A failure of reading back what we wrote.
+fn altered(what: &str) -> PortError {
+    PortError::new(
+        Code::EvidenceAltered,
+        format!("{what} is not what was written"),
+    )
+}

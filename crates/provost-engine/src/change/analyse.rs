@@ -1,0 +1,48 @@
+//! Analyses the checkout, and ties what was found to what is there.
+
+use provost_core::code::Code;
+use provost_core::intent::record::State;
+use provost_core::intent::run::{RunHead, evicted};
+use provost_core::structure::{Report, Settings};
+
+use super::{ChangeError, Ports, Session, wrong};
+use crate::ports::PortError;
+
+/// How often a checkout may change under our eyes before we give up.
+const TRIES: usize = 3;
+
+/// Analyses the root `root`, and keeps the run for this session.
+pub fn analyse(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    root: &str,
+    settings: &Settings,
+) -> Result<(RunHead, Report), ChangeError> {
+    if let Err(error) = settings.check() {
+        return wrong(error.to_string());
+    }
+    let mut before = ports.checkout.workspace()?;
+    for _ in 0..TRIES {
+        let report = ports.lens.analyze(&ports.checkout.place(root), settings)?;
+        let after = ports.checkout.workspace()?;
+        if before != after {
+            // Somebody wrote meanwhile: what was found describes neither state.
+            before = after;
+            continue;
+        }
+        let head = RunHead::of(&report, root, after, ports.clock.millis());
+        ports.shelf.put(head.clone(), &report)?;
+        let known = ports.registry.look(None)?;
+        let pinned: Vec<String> = known
+            .intents
+            .iter()
+            .filter(|intent| intent.owner == session.me && intent.state == State::Active)
+            .map(|intent| intent.run_id.clone())
+            .collect();
+        let gone = evicted(&ports.shelf.heads()?, &pinned);
+        ports.shelf.drop(&gone)?;
+        return Ok((head, report));
+    }
+    let words = "the checkout changes faster than it can be analysed; try again when it is quiet";
+    Err(PortError::new(Code::HostFailed, words).into())
+}

@@ -1,0 +1,512 @@
+//! Finishes a change (R52 to R74).
+
+use std::collections::BTreeSet;
+
+use provost_core::intent::answer::{Finished, Offered};
+use provost_core::intent::claims;
+use provost_core::intent::conflict::peers;
+use provost_core::intent::course::Happening;
+use provost_core::intent::finish::{self as rules, Status, Stop, conclude};
+use provost_core::intent::hygiene::{AtFinish, Finishing, Strictness as Hygiene};
+use provost_core::intent::receipt::{self, Facts};
+use provost_core::intent::record::{Intent, Ownership, ScopeStatus, State};
+use provost_core::intent::request::{Evidence, FinishRequest, Wanted};
+use provost_core::intent::run::{RunHead, find};
+use provost_core::intent::verify::{After, Patch, Side, judge};
+use provost_core::intent::workspace::Workspace;
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
+use provost_core::structure::Report;
+use provost_core::structure::profile::Profile;
+use serde_json::{Value, json};
+
+use super::look::{root_relative, statement};
+use super::manage::close;
+use super::ports::Entry;
+use super::{ChangeError, Ports, Session, bytes, wrong};
+
+/// Finishes a change.
+pub fn finish(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    request: &FinishRequest,
+) -> Result<Finished, ChangeError> {
+    let now = ports.clock.millis();
+    let intent = ports.own(session, &request.intent_id)?;
+    match intent.state {
+        State::Active | State::Queued | State::Refused => {}
+        State::Clean | State::Expired | State::Orphaned | State::Replaced => {
+            return wrong(format!(
+                "the intent `{}` is {}",
+                intent.intent_id,
+                intent.state.name()
+            ));
+        }
+    }
+    let mut done = empty(intent, request);
+    let over = done.intent.ownership(&ports.viewer(session, now)) == Ownership::Expired;
+    if done.intent.state != State::Active || !done.intent.edit_allowed || over {
+        if let Evidence::Files(files) = &request.evidence {
+            rules::evidence(files, &done.intent.root, None)?;
+        }
+        return stop(ports, done, Stop::NotActive);
+    }
+    let workspace = match ports.checkout.workspace() {
+        Ok(workspace) => workspace,
+        Err(error) => {
+            done.blind = Some(error.verdict().reason);
+            return stop(ports, done, Stop::Blind);
+        }
+    };
+    let evidence = resolve(ports, &done.intent, &request.evidence, &workspace)?;
+    done.evidence = evidence.iter().cloned().collect();
+    let hygiene = look(ports, session, &done.intent, &evidence, &workspace)?;
+    let block = hygiene.block;
+    done.hygiene = Some(hygiene);
+    done.workspace = Some(workspace);
+    if let Some(block) = block {
+        return stop(ports, done, Stop::Hygiene(block));
+    }
+    let Some(before) = before(ports, &done.intent)? else {
+        done.workspace = None;
+        done.hygiene = None;
+        return stop(ports, done, Stop::Expired);
+    };
+    let check = rules::check(&done.intent.scope, &evidence);
+    done.intent = remember(ports, &done.intent, check.status)?;
+    if check.status == ScopeStatus::Violated {
+        done.trail = Some(receipt::trail(&done.intent, &check, None));
+        done.check = Some(check);
+        done.hygiene = None;
+        done.workspace = None;
+        return stop(ports, done, Stop::Scope);
+    }
+    done.check = Some(check);
+    done.before = Some((done.intent.run_id.clone(), before));
+    verify(ports, request, &evidence, &mut done)?;
+    complete(ports, session, request, done)
+}
+
+fn empty(intent: Intent, request: &FinishRequest) -> Finished {
+    Finished {
+        intent,
+        status: Status::Unverified,
+        reason: None,
+        needs_person: false,
+        next_step: None,
+        cleared: false,
+        workspace: None,
+        hygiene: None,
+        evidence: Vec::new(),
+        check: None,
+        verified: None,
+        before: None,
+        after: None,
+        claims: None,
+        receipt: None,
+        receipt_error: None,
+        trail: None,
+        offered: Offered {
+            claims: request.claims.is_some(),
+            review: request.review.is_some(),
+        },
+        strictness: request.strictness,
+        blind: None,
+    }
+}
+
+/// Ends with an answer that is not a judgement, and writes that down.
+fn stop(
+    ports: &mut Ports<'_>,
+    mut done: Finished,
+    stop: Stop<'_>,
+) -> Result<Finished, ChangeError> {
+    (done.status, done.reason) = conclude(stop);
+    done.needs_person = rules::needs_person(stop);
+    done.next_step = Some(match stop {
+        Stop::NotActive => "promote a queued intent first; after a refusal start again".to_owned(),
+        Stop::Blind => "see to it that git can read the checkout, then finish again".to_owned(),
+        Stop::Hygiene(block) => block_advice(block).to_owned(),
+        Stop::Expired => "analyse the repository and start again: the analysis this intent began \
+                          from is not what it was"
+            .to_owned(),
+        Stop::Scope => "undo what was not declared, or start again with a wider scope".to_owned(),
+        Stop::Judged { .. } => String::new(),
+    });
+    write_down(ports, &done)?;
+    Ok(done)
+}
+
+fn block_advice(block: provost_core::intent::hygiene::Block) -> &'static str {
+    use provost_core::intent::hygiene::Block;
+    match block {
+        Block::MissingEvidence => {
+            "name every file of the scope that is changed in changed_files, or undo the change"
+        }
+        Block::ForeignDirtyOverlap => {
+            "agree with the other agent whose intent covers these files, then finish again"
+        }
+        Block::OwnUnscopedDirty => {
+            "commit, undo or declare what changed outside of the scope, then finish again"
+        }
+    }
+}
+
+/// The paths that the evidence names, which must be some (R52).
+fn resolve(
+    ports: &Ports<'_>,
+    intent: &Intent,
+    evidence: &Evidence,
+    workspace: &Workspace,
+) -> Result<BTreeSet<RawPath>, ChangeError> {
+    let paths = changed(ports, &intent.root, evidence, workspace)?;
+    if paths.is_empty() {
+        return wrong("the evidence names no file that changed");
+    }
+    Ok(paths)
+}
+
+/// The paths that the evidence names.
+pub(super) fn changed(
+    ports: &Ports<'_>,
+    root: &str,
+    evidence: &Evidence,
+    workspace: &Workspace,
+) -> Result<BTreeSet<RawPath>, ChangeError> {
+    match evidence {
+        Evidence::Files(files) => Ok(rules::evidence(files, root, Some(workspace))?),
+        Evidence::DiffRef(rev) => {
+            let tree = match ports.checkout.tree_of(rev) {
+                Ok(tree) => tree,
+                Err(error) => return wrong(error.verdict().reason),
+            };
+            let moved = ports
+                .checkout
+                .moved(Some(&tree), workspace.tree.as_deref())?;
+            let mut paths = workspace.since(&moved);
+            let below = format!("{root}/");
+            paths.retain(|path| root.is_empty() || path.as_bytes().starts_with(below.as_bytes()));
+            Ok(paths)
+        }
+    }
+}
+
+fn look(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    intent: &Intent,
+    evidence: &BTreeSet<RawPath>,
+    workspace: &Workspace,
+) -> Result<AtFinish, ChangeError> {
+    let known = ports.registry.look(None)?;
+    let start = intent.snapshot.as_ref();
+    let moved = match start {
+        Some(start) => {
+            let before = start.workspace.tree.as_deref();
+            ports.checkout.moved(before, workspace.tree.as_deref())?
+        }
+        None => provost_core::intent::workspace::Moved::new(),
+    };
+    let viewer = ports.viewer(session, ports.clock.millis());
+    let others = peers(&known.intents, &known.leases, &viewer);
+    Ok(AtFinish::look(&Finishing {
+        scope: &intent.scope,
+        evidence,
+        now: workspace,
+        start,
+        moved: &moved,
+        peers: &others,
+        strictness: if session.strict_finish {
+            Hygiene::Strict
+        } else {
+            Hygiene::Lenient
+        },
+    }))
+}
+
+/// The analysis from before, if it still is the one that was declared (R57).
+pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report>, ChangeError> {
+    let Some(kept) = ports.chronicle.get(&intent.intent_id, "before.json")? else {
+        return Ok(None);
+    };
+    if sha256(&kept) != intent.report_digest {
+        return Ok(None);
+    }
+    Ok(serde_json::from_slice(&kept).ok())
+}
+
+/// Writes what a scope check said into the record; the intent stays what it is (R13, done right).
+pub(super) fn remember(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    status: ScopeStatus,
+) -> Result<Intent, ChangeError> {
+    let now = ports.clock.millis();
+    let mut kept = intent.clone();
+    ports.registry.turn(Some(&intent.intent_id), &mut |known| {
+        let mut found = known.intents.iter();
+        let Some(own) = found.find(|one| {
+            one.intent_id == intent.intent_id && one.owner == intent.owner && one.state.is_open()
+        }) else {
+            return Vec::new();
+        };
+        kept = Intent {
+            scope_status: Some(status),
+            lease_renewed_at: own.lease_renewed_at.max(now),
+            ..own.clone()
+        };
+        vec![Entry {
+            intent: kept.clone(),
+            what: Some(Happening::Checked),
+        }]
+    })?;
+    Ok(kept)
+}
+
+fn verify(
+    ports: &mut Ports<'_>,
+    request: &FinishRequest,
+    evidence: &BTreeSet<RawPath>,
+    done: &mut Finished,
+) -> Result<(), ChangeError> {
+    let heads = ports.shelf.heads()?;
+    let head = match &request.after_run {
+        Some(name) => find(&heads, name).ok().cloned(),
+        None => None,
+    };
+    let after = match &head {
+        Some(head) => Some((head.clone(), ports.shelf.report(head)?)),
+        None => None,
+    };
+    let stale = match (&head, &done.workspace) {
+        (Some(head), Some(now)) => is_stale(ports, head, now, &done.intent, evidence)?,
+        _ => false,
+    };
+    let root = done.intent.root.clone();
+    let paths: Vec<String> = evidence
+        .iter()
+        .map(|path| receipt::inside(&root, &path.to_string()))
+        .collect();
+    let scope = root_relative(&root, &done.intent.scope);
+    let means = done
+        .before
+        .as_ref()
+        .map(|(_, report)| means(report))
+        .unwrap_or_default();
+    let side = after.as_ref().map(|(head, report)| Side {
+        run_id: &head.run_id,
+        root: &head.root,
+        means: &head.means,
+        report,
+    });
+    let verified = judge(&Patch {
+        paths: &paths,
+        scope: Some(&scope),
+        check: done.check.as_ref(),
+        before: done.before.as_ref().map(|(run_id, report)| Side {
+            run_id,
+            root: &root,
+            means: &means,
+            report,
+        }),
+        after: match side {
+            None => After::None,
+            Some(side) if stale => After::Stale(side),
+            Some(side) => After::Fresh(side),
+        },
+        strictness: request.strictness,
+    });
+    done.verified = Some(verified);
+    if let Some((head, report)) = after {
+        ports
+            .chronicle
+            .put_report(&done.intent.intent_id, "after.json", &head)?;
+        done.after = Some((head.run_id, report));
+    }
+    Ok(())
+}
+
+/// The digest of settings and analyser behind a report.
+pub(super) fn means(report: &Report) -> String {
+    sha256(format!("{} {}", report.settings.digest(), report.analyser).as_bytes())
+}
+
+/// Whether a run does not describe what this change left on disk.
+fn is_stale(
+    ports: &Ports<'_>,
+    head: &RunHead,
+    now: &Workspace,
+    intent: &Intent,
+    evidence: &BTreeSet<RawPath>,
+) -> Result<bool, ChangeError> {
+    use provost_core::intent::scope::Relation;
+    let moved = ports
+        .checkout
+        .moved(head.workspace.tree.as_deref(), now.tree.as_deref())?;
+    let differs = head.workspace.differences(now, &moved);
+    let mine = |path: &RawPath| {
+        evidence.contains(path) || intent.scope.relation(path) != Relation::Outside
+    };
+    Ok(differs.iter().any(mine))
+}
+
+/// What helps when a change could not be judged.
+fn advice(reason: &str) -> Option<&'static str> {
+    match reason {
+        "no_after_run" | "after_run_required_for_governance" | "after_run_not_new" => {
+            Some("analyse the repository after the last edit and name that run as after_run_id")
+        }
+        "after_run_stale" => Some(
+            "files of this change were edited after that analysis: analyse again and name the new \
+             run as after_run_id",
+        ),
+        "incomparable_runs" => Some("analyse with the settings and the root of the first analysis"),
+        _ => None,
+    }
+}
+
+/// Draws the conclusion of a judgement: trail, claims, receipt, and what becomes of the intent.
+fn complete(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    request: &FinishRequest,
+    mut done: Finished,
+) -> Result<Finished, ChangeError> {
+    let Some(verified) = done.verified.take() else {
+        return Ok(done);
+    };
+    let external = done
+        .hygiene
+        .as_ref()
+        .is_some_and(|hygiene| !hygiene.outside().is_empty());
+    let judged = Stop::Judged {
+        verified: &verified,
+        external,
+    };
+    (done.status, done.reason) = conclude(judged);
+    done.needs_person = rules::needs_person(judged);
+    done.next_step = done.reason.and_then(advice).map(str::to_owned);
+    if let Some(check) = &done.check {
+        done.trail = Some(receipt::trail(&done.intent, check, Some(&verified)));
+    }
+    let accepted = done.status.is_accepted();
+    let recommended = accepted
+        && verified.supports_claims()
+        && matches!(
+            verified.profile,
+            Profile::PythonStructural | Profile::GovernanceConfig
+        );
+    if let Some(text) = request.claims.as_ref().filter(|_| recommended) {
+        done.claims = Some(claims::judge(
+            text,
+            &claims::Known {
+                report: done.after.as_ref().map(|(_, report)| report),
+                earlier: done.before.as_ref().map(|(_, report)| report),
+                health_delta: verified.delta.health_delta,
+                wants_citations: true,
+            },
+        )?);
+    }
+    done.verified = Some(verified);
+    if accepted && request.receipt == Wanted::Yes {
+        match seal(ports, request, &done) {
+            Ok(receipt) => done.receipt = Some(receipt),
+            Err(error) => done.receipt_error = Some(error.to_string()),
+        }
+    }
+    write_down(ports, &done)?;
+    if let Some((_, digest)) = &done.receipt
+        && let Err(error) = attest(ports, &done.intent, done.status, digest)
+    {
+        // A verdict without its seal: the intent stays, so that finishing again can make it.
+        done.receipt_error = Some(error.to_string());
+        done.receipt = None;
+    }
+    if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
+        let id = done.intent.intent_id.clone();
+        done.cleared = close(ports, session, std::slice::from_ref(&id), State::Clean)?.len() == 1;
+        ports.note(
+            Happening::Closed,
+            &id,
+            json!({ "state": State::Clean.name() }),
+        )?;
+    }
+    Ok(done)
+}
+
+/// Makes the receipt and keeps it.
+fn seal(
+    ports: &mut Ports<'_>,
+    request: &FinishRequest,
+    done: &Finished,
+) -> Result<(Value, String), ChangeError> {
+    let (Some(check), Some(verified), Some(hygiene), Some(workspace)) =
+        (&done.check, &done.verified, &done.hygiene, &done.workspace)
+    else {
+        return wrong("nothing was judged");
+    };
+    let intent = &done.intent;
+    let after = done.after.as_ref().map(|(run_id, _)| run_id.as_str());
+    let digest = workspace.digest();
+    let receipt = receipt::compose(&Facts {
+        intent,
+        run_id: after.unwrap_or(&intent.run_id),
+        after_run_id: after,
+        at: ports.clock.millis(),
+        status: done.status,
+        check,
+        verified,
+        strictness: request.strictness,
+        external: &hygiene.outside(),
+        not_changed: &hygiene.not_changed,
+        workspace_digest: &digest,
+        tree: workspace.tree.as_deref(),
+        review: request.review.as_deref(),
+    });
+    let value = receipt::digest(&receipt);
+    ports
+        .chronicle
+        .put(&intent.intent_id, "receipt.json", &bytes(&receipt))?;
+    if let Some(trail) = &done.trail {
+        ports
+            .chronicle
+            .put(&intent.intent_id, "trail.json", &bytes(trail))?;
+        if let Some(digest) = trail["patch_trail_digest"].as_str() {
+            ports.registry.keep_digest(digest, &intent.intent_id)?;
+        }
+    }
+    ports.registry.keep_digest(&value, &intent.intent_id)?;
+    Ok((receipt, value))
+}
+
+fn write_down(ports: &mut Ports<'_>, done: &Finished) -> Result<(), ChangeError> {
+    let id = &done.intent.intent_id;
+    let receipt = done.receipt.as_ref().map(|(_, digest)| digest.as_str());
+    let facts = json!({
+        "status": done.status.name(),
+        "reason": done.reason,
+        "evidence": done.evidence,
+        "scope_status": done.check.as_ref().map(|check| check.status.name()),
+        "after_run_id": done.after.as_ref().map(|(run_id, _)| run_id),
+        "workspace_digest": done.workspace.as_ref().map(Workspace::digest),
+        "receipt_sha256": receipt,
+    });
+    ports.note(Happening::Judged, id, facts)?;
+    Ok(())
+}
+
+/// Signs what a change came to, with the end of its chain.
+fn attest(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    status: Status,
+    digest: &str,
+) -> Result<(), ChangeError> {
+    let (next, hash) = ports.chronicle.head(&intent.intent_id)?;
+    let statement = statement(intent, digest, status, next, &hash);
+    let envelope = ports.signer.sign(&bytes(&statement))?;
+    ports
+        .chronicle
+        .put(&intent.intent_id, "attestation.dsse.json", &envelope)?;
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Answers questions that change nothing: budgets, comparisons, reach, claims, receipts.
+
+use std::collections::BTreeSet;
+
+use provost_core::intent::answer::{Budget, Compared, Looked};
+use provost_core::intent::claims::{self, Judged};
+use provost_core::intent::finish::{Status, check};
+use provost_core::intent::receipt::{self, Facts, inside};
+use provost_core::intent::record::{Intent, State};
+use provost_core::intent::request::VerifyRequest;
+use provost_core::intent::run::{RunHead, find, newest};
+use provost_core::intent::scope::ChangeScope;
+use provost_core::intent::verify::{After, Patch, Side, judge};
+use provost_core::intent::workspace::Workspace;
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::structure::Report;
+use provost_core::structure::blast::{Blast, Depth, Level, radius};
+use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
+use provost_core::structure::compare as structure;
+use provost_core::structure::health::Points;
+use serde_json::{Value, json};
+
+use super::finish::{before, changed, means};
+use super::{ChangeError, Ports, Session, altered, wrong};
+
+/// The budget of a tree.
+pub(super) fn budget_of(report: &Report, strictness: Strictness) -> Budget {
+    let budgets = Budgets::of(strictness, &Asked::default());
+    let standing = Standing::of(report);
+    Budget {
+        strictness,
+        headroom: Headroom::of(&budgets, &standing),
+        gate: gate(report, Some(report), &budgets),
+        budgets,
+        standing,
+    }
+}
+
+/// The budget of a run, and the intent it is asked for.
+pub fn budget(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    run: Option<&str>,
+    intent_id: Option<&str>,
+    strictness: Strictness,
+) -> Result<(String, Budget, Option<Intent>), ChangeError> {
+    let intent = match intent_id {
+        Some(id) => Some(ports.own(session, id)?),
+        None => None,
+    };
+    if let Some(id) = intent_id {
+        super::manage::touch(ports, session, id)?;
+    }
+    let named = run.or(intent.as_ref().map(|intent| intent.run_id.as_str()));
+    let head = pick(ports, named)?;
+    let report = ports.shelf.report(&head)?;
+    Ok((head.run_id, budget_of(&report, strictness), intent))
+}
+
+/// The run that is meant: the named one, or the newest.
+fn pick(ports: &Ports<'_>, name: Option<&str>) -> Result<RunHead, ChangeError> {
+    let heads = ports.shelf.heads()?;
+    match name {
+        Some(name) => Ok(find(&heads, name)?.clone()),
+        None => match heads.iter().max_by_key(|head| head.taken_at) {
+            Some(head) => Ok(head.clone()),
+            None => wrong("this session has no run yet: analyse the repository first"),
+        },
+    }
+}
+
+/// How far files reach.
+pub fn blast(
+    ports: &mut Ports<'_>,
+    run: Option<&str>,
+    files: &[String],
+    depth: Depth,
+) -> Result<(String, Blast), ChangeError> {
+    let head = pick(ports, run)?;
+    let report = ports.shelf.report(&head)?;
+    let entries = provost_core::intent::scope::normalise("files", files, "")?;
+    let entries: Vec<&str> = entries.iter().map(RepoPath::as_str).collect();
+    Ok((head.run_id, radius(&report, &entries, depth)))
+}
+
+/// The word for a level.
+pub(super) fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Low => "low",
+        Level::Medium => "medium",
+        Level::High => "high",
+    }
+}
+
+/// What was declared, as seen from the analysed root.
+pub(super) fn root_relative(root: &str, scope: &ChangeScope) -> Vec<String> {
+    let entries = scope.allowed_files.iter().chain(&scope.allowed_related);
+    entries.map(|path| inside(root, path.as_str())).collect()
+}
+
+/// Compares two runs of this session; without a second one, with the newest.
+pub fn compare(
+    ports: &mut Ports<'_>,
+    before: &str,
+    after: Option<&str>,
+) -> Result<Compared, ChangeError> {
+    let before = pick(ports, Some(before))?;
+    let after = if after.is_some() {
+        pick(ports, after)?
+    } else {
+        let heads = ports.shelf.heads()?;
+        let newest = newest(&heads, &before.root).cloned();
+        newest.unwrap_or(before.clone())
+    };
+    let mut delta = structure::compare(&ports.shelf.report(&before)?, &ports.shelf.report(&after)?);
+    if before.root != after.root {
+        delta.comparable = false;
+        delta.verdict = structure::DeltaVerdict::Incomparable;
+        delta.health_delta = None;
+    }
+    Ok(Compared {
+        before,
+        after,
+        delta,
+    })
+}
+
+/// Holds a text against a run.
+pub fn claims(
+    ports: &mut Ports<'_>,
+    text: &str,
+    run: Option<&str>,
+    wants_citations: bool,
+    health_delta: Option<Points>,
+) -> Result<Judged, ChangeError> {
+    let head = pick(ports, run)?;
+    let report = ports.shelf.report(&head)?;
+    Ok(claims::judge(
+        text,
+        &claims::Known {
+            report: Some(&report),
+            earlier: None,
+            health_delta,
+            wants_citations,
+        },
+    )?)
+}
+
+/// Judges a patch without finishing anything.
+pub fn verify(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    request: &VerifyRequest,
+) -> Result<Looked, ChangeError> {
+    let intent = match &request.intent_id {
+        Some(id) => Some(ports.own(session, id)?),
+        None => None,
+    };
+    if let Some(intent) = &intent {
+        super::manage::touch(ports, session, &intent.intent_id)?;
+        if intent.state != State::Active {
+            return Ok(not_active(intent, request.strictness));
+        }
+    }
+    let root = intent
+        .as_ref()
+        .map(|intent| intent.root.clone())
+        .unwrap_or_default();
+    let workspace = ports.checkout.workspace()?;
+    let evidence = match &request.evidence {
+        Some(evidence) => changed(ports, &root, evidence, &workspace)?,
+        None => BTreeSet::new(),
+    };
+    let check = intent
+        .as_ref()
+        .map(|intent| check(&intent.scope, &evidence));
+    let first = first(ports, request, intent.as_ref())?;
+    let last = last(ports, request.after_run.as_deref())?;
+    let stale = match &last {
+        Some((head, _)) => differs(ports, head, &workspace, &evidence)?,
+        None => false,
+    };
+    let scope = intent
+        .as_ref()
+        .map(|intent| root_relative(&root, &intent.scope));
+    let paths: Vec<String> = evidence
+        .iter()
+        .map(|path| inside(&root, &path.to_string()))
+        .collect();
+    let side = last.as_ref().map(|(head, report)| Side {
+        run_id: &head.run_id,
+        root: &head.root,
+        means: &head.means,
+        report,
+    });
+    let verified = judge(&Patch {
+        paths: &paths,
+        scope: scope.as_deref(),
+        check: check.as_ref(),
+        before: first.as_ref().map(|(run_id, root, means, report)| Side {
+            run_id,
+            root,
+            means,
+            report,
+        }),
+        after: match side {
+            None => After::None,
+            Some(side) if stale => After::Stale(side),
+            Some(side) => After::Fresh(side),
+        },
+        strictness: request.strictness,
+    });
+    let health = |report: &Report| report.health.as_ref().map(|health| health.points);
+    Ok(Looked {
+        verified: Some(verified),
+        intent,
+        check,
+        before: first.map(|(run_id, _, _, report)| (run_id, health(&report))),
+        after: last.map(|(head, report)| (head.run_id, health(&report))),
+        strictness: request.strictness,
+    })
+}
+
+/// The answer for an intent under which nobody may edit.
+fn not_active(intent: &Intent, strictness: Strictness) -> Looked {
+    Looked {
+        verified: None,
+        intent: Some(intent.clone()),
+        check: None,
+        before: None,
+        after: None,
+        strictness,
+    }
+}
+
+/// The analysis from after, if it is known here.
+fn last(ports: &Ports<'_>, name: Option<&str>) -> Result<Option<(RunHead, Report)>, ChangeError> {
+    let heads = ports.shelf.heads()?;
+    match name.and_then(|name| find(&heads, name).ok()) {
+        Some(head) => Ok(Some((head.clone(), ports.shelf.report(head)?))),
+        None => Ok(None),
+    }
+}
+
+/// Whether one of `paths` is not what a run saw.
+fn differs(
+    ports: &Ports<'_>,
+    head: &RunHead,
+    now: &Workspace,
+    paths: &BTreeSet<RawPath>,
+) -> Result<bool, ChangeError> {
+    let (before, after) = (head.workspace.tree.as_deref(), now.tree.as_deref());
+    let moved = ports.checkout.moved(before, after)?;
+    let differs = head.workspace.differences(now, &moved);
+    Ok(differs.iter().any(|path| paths.contains(path)))
+}
+
+/// Name, root, settings and report of the analysis from before.
+type First = (String, String, String, Report);
+
+fn first(
+    ports: &Ports<'_>,
+    request: &VerifyRequest,
+    intent: Option<&Intent>,
+) -> Result<Option<First>, ChangeError> {
+    if let Some(intent) = intent {
+        let report = before(ports, intent)?.ok_or_else(|| altered("the analysis from before"))?;
+        let means = means(&report);
+        return Ok(Some((
+            intent.run_id.clone(),
+            intent.root.clone(),
+            means,
+            report,
+        )));
+    }
+    match &request.before_run {
+        Some(name) => {
+            let head = pick(ports, Some(name))?;
+            let report = ports.shelf.report(&head)?;
+            Ok(Some((head.run_id, head.root, head.means, report)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// A receipt for an intent that is not finished: what would be known about it now.
+pub fn make_receipt(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    intent_id: &str,
+) -> Result<(Value, String), ChangeError> {
+    let intent = ports.own(session, intent_id)?;
+    let workspace = ports.checkout.workspace()?;
+    let nothing = BTreeSet::new();
+    let found = check(&intent.scope, &nothing);
+    let verified = judge(&Patch {
+        paths: &[],
+        scope: None,
+        check: None,
+        before: None,
+        after: After::None,
+        strictness: Strictness::Ci,
+    });
+    let digest = workspace.digest();
+    let receipt = receipt::compose(&Facts {
+        intent: &intent,
+        run_id: &intent.run_id,
+        after_run_id: None,
+        at: ports.clock.millis(),
+        status: Status::Unverified,
+        check: &found,
+        verified: &verified,
+        strictness: Strictness::Ci,
+        external: &[],
+        not_changed: &[],
+        workspace_digest: &digest,
+        tree: workspace.tree.as_deref(),
+        review: None,
+    });
+    let value = receipt::digest(&receipt);
+    Ok((receipt, value))
+}
+
+/// The in-toto statement about a receipt.
+pub(super) fn statement(
+    intent: &Intent,
+    receipt_sha256: &str,
+    status: Status,
+    next: u64,
+    hash: &str,
+) -> Value {
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{ "name": "receipt.json", "digest": { "sha256": receipt_sha256 } }],
+        "predicateType": "https://provost.dev/change/v1",
+        "predicate": {
+            "intent_id": intent.intent_id,
+            "status": status.name(),
+            "before_report_sha256": intent.report_digest,
+            "ledger_head": { "records": next, "hash": hash },
+        },
+    })
+}

@@ -1,0 +1,182 @@
+//! Takes over, begins anew or clears away what somebody left (R112 to R116).
+
+use provost_core::intent::answer::{Recovered, Swept};
+use provost_core::intent::conflict::peers;
+use provost_core::intent::course::Happening;
+use provost_core::intent::record::{Intent, RETENTION, TTL, Viewer, clamp};
+use provost_core::intent::recover::{self, Refusal, Reset, Sweep, closing};
+use provost_core::intent::run::find;
+use provost_core::path::RawPath;
+use serde_json::json;
+
+use super::ports::Entry;
+use super::{ChangeError, Ports, Session};
+
+/// Takes over an intent whose owner is dead, or an own one that was not renewed.
+pub fn recover(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    intent_id: &str,
+    run: &str,
+) -> Result<Recovered, ChangeError> {
+    let now = ports.clock.millis();
+    let heads = ports.shelf.heads()?;
+    let has_run = find(&heads, run).is_ok();
+    let alive = ports.alive;
+    let mut answer = Recovered::No(Refusal::NotFound);
+    ports.registry.turn(None, &mut |known| {
+        let viewer = Viewer {
+            me: &session.me,
+            now,
+            alive,
+        };
+        let found = known.intents.iter().find(|one| one.intent_id == intent_id);
+        let others = peers(&known.intents, &known.leases, &viewer);
+        match (recover::judge(found, has_run, &others, &viewer), found) {
+            (Ok(()), Some(previous)) => {
+                let intent = Intent {
+                    owner: session.me.clone(),
+                    agent_label: session.label.clone(),
+                    agent_start_epoch: session.epoch,
+                    lease_renewed_at: now,
+                    ..previous.clone()
+                };
+                answer = Recovered::Yes {
+                    intent: Box::new(intent.clone()),
+                    previous: Box::new(previous.clone()),
+                    changed: Vec::new(),
+                };
+                vec![Entry {
+                    intent,
+                    what: Some(Happening::Recovered),
+                }]
+            }
+            (Err(refusal), _) => {
+                answer = Recovered::No(refusal);
+                Vec::new()
+            }
+            (Ok(()), None) => Vec::new(),
+        }
+    })?;
+    if let Recovered::Yes {
+        intent,
+        previous,
+        changed,
+    } = &mut answer
+    {
+        *changed = since(ports, intent)?;
+        let facts = json!({ "from": previous.owner, "to": intent.owner, "changed": changed });
+        ports.note(Happening::Recovered, intent_id, facts)?;
+    }
+    Ok(answer)
+}
+
+/// What changed since an intent was declared.
+fn since(ports: &Ports<'_>, intent: &Intent) -> Result<Vec<RawPath>, ChangeError> {
+    let (Some(start), Ok(now)) = (&intent.snapshot, ports.checkout.workspace()) else {
+        return Ok(Vec::new());
+    };
+    let before = start.workspace.tree.as_deref();
+    let moved = ports.checkout.moved(before, now.tree.as_deref())?;
+    Ok(start
+        .workspace
+        .differences(&now, &moved)
+        .into_iter()
+        .collect())
+}
+
+/// Begins an own intent anew, or closes one that nobody lives for (R115).
+pub fn reset(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    intent_id: &str,
+    ttl: Option<i64>,
+) -> Result<Option<(Intent, Reset)>, ChangeError> {
+    let now = ports.clock.millis();
+    let ttl = clamp(ttl.or(session.ttl), TTL);
+    let alive = ports.alive;
+    let mut answer = None;
+    ports.registry.turn(None, &mut |known| {
+        let viewer = Viewer {
+            me: &session.me,
+            now,
+            alive,
+        };
+        let Some(found) = known.intents.iter().find(|one| one.intent_id == intent_id) else {
+            return Vec::new();
+        };
+        let decided = recover::reset(found, &viewer);
+        let (intent, what) = match decided {
+            Reset::Renewed => (
+                Intent {
+                    expires_at: now.saturating_add(i64::from(ttl) * 1000),
+                    ttl_seconds: ttl,
+                    lease_renewed_at: now,
+                    ..found.clone()
+                },
+                Happening::Reset,
+            ),
+            Reset::Removed(state) => (
+                Intent {
+                    state,
+                    ..found.clone()
+                },
+                Happening::Closed,
+            ),
+            Reset::Rejected(_) => {
+                answer = Some((found.clone(), decided));
+                return Vec::new();
+            }
+        };
+        answer = Some((intent.clone(), decided));
+        vec![Entry {
+            intent,
+            what: Some(what),
+        }]
+    })?;
+    Ok(answer)
+}
+
+/// Closes what is over and what dead agents left, and forgets old records.
+pub fn gc(ports: &mut Ports<'_>, session: &Session) -> Result<Swept, ChangeError> {
+    let now = ports.clock.millis();
+    let (removed, remaining) = sweep(ports, session, now, Sweep::Whole)?;
+    let purged = ports.registry.purge(now.saturating_sub(RETENTION))?;
+    Ok(Swept {
+        removed,
+        remaining,
+        purged,
+    })
+}
+
+/// Closes what nobody lives for; gives how many were closed and how many are open.
+pub(super) fn sweep(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    now: i64,
+    how: Sweep,
+) -> Result<(usize, usize), ChangeError> {
+    let alive = ports.alive;
+    let (mut removed, mut open) = (0, 0);
+    ports.registry.turn(None, &mut |known| {
+        let viewer = Viewer {
+            me: &session.me,
+            now,
+            alive,
+        };
+        let closed = |one: &Intent| {
+            closing(one, how, &viewer).map(|state| Entry {
+                intent: Intent {
+                    state,
+                    ..one.clone()
+                },
+                what: Some(Happening::Closed),
+            })
+        };
+        let entries: Vec<Entry> = known.intents.iter().filter_map(closed).collect();
+        removed = entries.len();
+        open = known.intents.len() - removed;
+        entries
+    })?;
+    Ok((removed, open))
+}

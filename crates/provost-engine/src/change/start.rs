@@ -1,0 +1,321 @@
+//! Starts a change (R43 to R51).
+
+use std::collections::BTreeSet;
+
+use provost_core::intent::answer::Started;
+use provost_core::intent::conflict::{Peer, conflicts, exclusions, peers};
+use provost_core::intent::course::Happening;
+use provost_core::intent::hygiene::AtStart;
+use provost_core::intent::queue::{position, waiting};
+use provost_core::intent::record::{Intent, LEASE, Ownership, State, TTL, VERSION, Viewer, clamp};
+use provost_core::intent::recover::{Sweep, closing};
+use provost_core::intent::request::StartRequest;
+use provost_core::intent::run::{RunHead, newest};
+use provost_core::intent::start::{Seen, Status, advice, continues, decide};
+use provost_core::intent::workspace::{Snapshot, Workspace};
+use provost_core::json;
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
+use provost_core::structure::blast::radius;
+use serde_json::json;
+
+use super::look::budget_of;
+use super::ports::{Entry, Known};
+use super::{ChangeError, Ports, Session, bytes};
+
+/// Starts a change.
+pub fn start(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    request: &StartRequest,
+) -> Result<Started, ChangeError> {
+    let now = ports.clock.millis();
+    close_what_is_over(ports, session, now)?;
+    let Some(head) = newest(&ports.shelf.heads()?, &request.root).cloned() else {
+        return Ok(Started::needs_analysis(Vec::new()));
+    };
+    let workspace = match ports.checkout.workspace() {
+        Ok(workspace) => Ok(workspace),
+        Err(error) => Err(error.verdict().reason),
+    };
+    if let Ok(workspace) = &workspace {
+        let drifted = drifted(ports, &head, workspace)?;
+        if !drifted.is_empty() {
+            return Ok(Started::needs_analysis(drifted.into_iter().collect()));
+        }
+    }
+    // On disk before anybody can see the intent; a start that is refused leaves it for gc.
+    let intent_id = ports.names.intent_id(now)?;
+    let draft = draft(session, request, &head, &workspace, intent_id, now);
+    let mut answer = Started::needs_analysis(Vec::new());
+    let report = ports.shelf.report(&head)?;
+    let paths = super::look::root_relative(&request.root, &request.scope);
+    let blast = radius(&report, &paths, request.depth);
+    let level = super::look::level_word(blast.radius_level);
+    ports
+        .chronicle
+        .put_report(&draft.intent_id, "before.json", &head)?;
+    let alive = ports.alive;
+    ports.registry.turn(None, &mut |known| {
+        let viewer = Viewer {
+            me: &session.me,
+            now,
+            alive,
+        };
+        let (decided, entries) = settle(request, &workspace, &draft, level, known, &viewer);
+        answer = decided;
+        entries
+    })?;
+    if answer.replay {
+        return Ok(answer);
+    }
+    if answer.status != Status::Queued {
+        answer.budget = Some(budget_of(&report, request.strictness));
+        answer.blast = Some(blast);
+    }
+    write_down(ports, &answer)?;
+    Ok(answer)
+}
+
+/// What who waits has to do.
+const WAIT: &str = "wait, then promote the intent (manage_change_intent, action=\"promote\"); do not \
+                    edit before";
+
+/// What is to be written for a new intent. A refused one changes nothing else; another one takes
+/// the place of the first on the same run (R15).
+fn entries(intent: &Intent, intents: &[Intent]) -> Vec<Entry> {
+    let mine = |own: &&Intent| {
+        let same = own.owner == intent.owner && own.run_id == intent.run_id;
+        same && own.state.is_open() && intent.state.is_open()
+    };
+    let replaced = intents.iter().filter(mine).map(|own| Entry {
+        intent: Intent {
+            state: State::Replaced,
+            ..own.clone()
+        },
+        what: Some(Happening::Closed),
+    });
+    let new = Entry {
+        intent: intent.clone(),
+        what: Some(match intent.state {
+            State::Active => Happening::Declared,
+            State::Queued => Happening::Queued,
+            _ => Happening::Refused,
+        }),
+    };
+    replaced.chain([new]).collect()
+}
+
+/// Decides in a turn of the registry.
+fn settle(
+    request: &StartRequest,
+    workspace: &Result<Workspace, String>,
+    draft: &Intent,
+    level: &str,
+    known: &Known,
+    viewer: &Viewer<'_>,
+) -> (Started, Vec<Entry>) {
+    let others = peers(&known.intents, &known.leases, viewer);
+    let found = conflicts(&request.scope, &others);
+    let hygiene = workspace
+        .as_ref()
+        .map(|now| AtStart::look(&request.scope, now, &others));
+    let seen = match &hygiene {
+        Ok(dirt) => Seen::All(dirt),
+        Err(why) => Seen::Nothing(why),
+    };
+    let status = decide(&found, seen, request.on_conflict, request.policy);
+    let mut intent = Intent {
+        state: match status {
+            Status::Active => State::Active,
+            Status::Queued => State::Queued,
+            Status::Blocked | Status::NeedsAnalysis => State::Refused,
+        },
+        edit_allowed: status == Status::Active,
+        peers_digest: peers_digest(&others),
+        radius_level: level.to_owned(),
+        ..draft.clone()
+    };
+    let replayed = (status == Status::Active)
+        .then(|| {
+            known
+                .intents
+                .iter()
+                .find(|own| is_same(own, &intent, viewer))
+        })
+        .flatten();
+    let entries = match replayed {
+        Some(own) => {
+            intent = own.clone();
+            Vec::new()
+        }
+        None => entries(&intent, &known.intents),
+    };
+    let continuing = hygiene
+        .as_ref()
+        .is_ok_and(|dirt| continues(dirt, request.policy) && status == Status::Active);
+    let next_step = match status {
+        Status::Active => String::new(),
+        Status::Queued => WAIT.to_owned(),
+        Status::Blocked | Status::NeedsAnalysis => advice(&found, seen),
+    };
+    let answer = Started {
+        status,
+        exclusions: exclusions(&request.scope, &others),
+        waiting: waiting(&intent, &known.intents, viewer),
+        total_agents: agents(known, &intent, viewer),
+        stale_count: others
+            .iter()
+            .filter(|peer| peer.ownership == Ownership::ForeignStale)
+            .count(),
+        position: position(&intent, &known.intents, viewer),
+        continuing,
+        blind: workspace.as_ref().err().cloned(),
+        hygiene: hygiene.ok(),
+        drifted: Vec::new(),
+        blast: None,
+        budget: None,
+        replay: replayed.is_some(),
+        next_step,
+        unread: known.unread.clone(),
+        conflicts: found,
+        intent: Some(intent),
+    };
+    (answer, entries)
+}
+
+/// Whether `own` is the intent that the same request made before (R51).
+fn is_same(own: &Intent, new: &Intent, viewer: &Viewer<'_>) -> bool {
+    own.owner == new.owner
+        && own.state == State::Active
+        && own.ownership(viewer).is_own()
+        && own.run_id == new.run_id
+        && own.request_digest == new.request_digest
+        && own.workspace_digest == new.workspace_digest
+        && own.peers_digest == new.peers_digest
+}
+
+fn peers_digest(others: &[Peer]) -> String {
+    let names: BTreeSet<&str> = others.iter().map(|peer| peer.intent_id.as_str()).collect();
+    sha256(json::canonical(&json!(names)).as_bytes())
+}
+
+/// How many agents have an open intent, the owner of `intent` included.
+fn agents(known: &Known, intent: &Intent, viewer: &Viewer<'_>) -> usize {
+    let mut owners = vec![&intent.owner];
+    let open = known.intents.iter().filter(|other| other.state.is_open());
+    for other in open.filter(|other| other.ownership(viewer).is_live_foreign()) {
+        if !owners.contains(&&other.owner) {
+            owners.push(&other.owner);
+        }
+    }
+    owners.len()
+}
+
+fn draft(
+    session: &Session,
+    request: &StartRequest,
+    head: &RunHead,
+    workspace: &Result<Workspace, String>,
+    intent_id: String,
+    now: i64,
+) -> Intent {
+    let ttl = clamp(request.ttl.or(session.ttl), TTL);
+    let asked = json!({
+        "root": request.root,
+        "scope": request.scope.digest(),
+        "intent": request.intent,
+        "effects": request.expected_effects,
+        "policy": request.policy.name(),
+        "strictness": request.strictness.word(),
+        "ttl": ttl,
+    });
+    let workspace = workspace.as_ref().ok();
+    Intent {
+        version: VERSION,
+        intent_id,
+        owner: session.me.clone(),
+        agent_label: session.label.clone(),
+        agent_start_epoch: session.epoch,
+        root: request.root.clone(),
+        run_id: head.run_id.clone(),
+        report_digest: head.report_digest.clone(),
+        intent: request.intent.clone(),
+        expected_effects: request.expected_effects.clone(),
+        scope: request.scope.clone(),
+        state: State::Refused,
+        edit_allowed: false,
+        scope_status: None,
+        declared_at: now,
+        expires_at: now.saturating_add(i64::from(ttl) * 1000),
+        ttl_seconds: ttl,
+        lease_renewed_at: now,
+        lease_seconds: clamp(session.lease, LEASE),
+        request_digest: sha256(json::canonical(&asked).as_bytes()),
+        workspace_digest: workspace.map(Workspace::digest).unwrap_or_default(),
+        peers_digest: String::new(),
+        radius_level: String::new(),
+        snapshot: workspace.map(|workspace| Snapshot {
+            captured_at: now,
+            workspace: workspace.clone(),
+        }),
+    }
+}
+
+/// What differs from the run although git calls it clean.
+fn drifted(
+    ports: &Ports<'_>,
+    head: &RunHead,
+    now: &Workspace,
+) -> Result<BTreeSet<RawPath>, ChangeError> {
+    let (before, after) = (head.workspace.tree.as_deref(), now.tree.as_deref());
+    let moved = ports.checkout.moved(before, after)?;
+    let mut drifted = now.drifted(&head.workspace, &moved);
+    let below = format!("{}/", head.root);
+    drifted.retain(|path| head.root.is_empty() || path.as_bytes().starts_with(below.as_bytes()));
+    Ok(drifted)
+}
+
+/// Closes intents whose time is over (R23).
+pub(super) fn close_what_is_over(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    now: i64,
+) -> Result<(), ChangeError> {
+    let known = ports.registry.look(None)?;
+    let over = {
+        let viewer = ports.viewer(session, now);
+        let mut open = known.intents.iter();
+        open.any(|intent| closing(intent, Sweep::Lazy, &viewer).is_some())
+    };
+    if over {
+        super::recovery::sweep(ports, session, now, Sweep::Lazy)?;
+    }
+    Ok(())
+}
+
+fn write_down(ports: &mut Ports<'_>, answer: &Started) -> Result<(), ChangeError> {
+    let Some(intent) = &answer.intent else {
+        return Ok(());
+    };
+    let document = serde_json::to_value(intent).unwrap_or_default();
+    ports
+        .chronicle
+        .put(&intent.intent_id, "intent.json", &bytes(&document))?;
+    let what = match intent.state {
+        State::Active => Happening::Declared,
+        State::Queued => Happening::Queued,
+        _ => Happening::Refused,
+    };
+    let facts = json!({
+        "status": answer.status.name(),
+        "run_id": intent.run_id,
+        "report_digest": intent.report_digest,
+        "scope": intent.scope,
+        "scope_digest": intent.scope.digest(),
+        "workspace_digest": intent.workspace_digest,
+        "in_the_way": answer.conflicts.iter().map(|one| &one.peer.intent_id).collect::<Vec<_>>(),
+    });
+    ports.note(what, &intent.intent_id, facts)?;
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Asks git once what differs in a checkout, believing none of the repository's settings.
+//!
+//! # Invariants
+//!
+//! - One pass over the files. No hook, monitor or filter is started: a file that a filter would
+//!   have rewritten is compared as it is, and counts as dirty when its times changed.
+//! - Paths are bytes. Renames are told as what they are on disk: one path gone, one come.
+//! - What git was told not to look at is looked at by ourselves.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use provost_core::index;
+use provost_core::intent::workspace::{ABSENT, Dirt, Workspace};
+use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
+use provost_core::path::RawPath;
+use rayon::prelude::*;
+
+use super::attributes::{self, Attributes};
+use super::run::{Place, failed, unexpected};
+use super::side::SideGit;
+use super::{GitError, Repository, system};
+use crate::snapshot::read_file;
+
+/// The largest file whose content is named; larger ones count as unreadable.
+const LARGEST: u64 = 256 << 20;
+
+/// Where Provost keeps its own things.
+const RUNTIME: &[u8] = b".provost";
+
+impl Repository {
+    /// The state of the checkout that this repository was found from.
+    pub fn workspace(&self) -> Result<Workspace, GitError> {
+        let checkout = self.checkout().ok_or_else(|| GitError::NotARepository {
+            path: self.git_dir.clone(),
+        })?;
+        let head = match self.resolve("HEAD") {
+            Ok(commit) => Some(commit),
+            // Before the first commit there is none; a ref that leads nowhere looks the same.
+            Err(GitError::NoCommit { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let tree = match &head {
+            Some(commit) => Some(self.commit_tree(commit)?),
+            None => None,
+        };
+        let mut lines = self.status(head.as_ref(), checkout)?;
+        self.add_hidden(checkout, &mut lines)?;
+        lines.retain(|path, line| {
+            let own = path.as_bytes() == RUNTIME || path.as_bytes().starts_with(b".provost/");
+            !own || line.letters != "??"
+        });
+        let format = self.format();
+        let dirty = lines
+            .into_par_iter()
+            .map(|(path, line)| {
+                let disk = line.disk(checkout, &path, format);
+                let dirt = Dirt {
+                    letters: line.letters,
+                    head: line.head,
+                    staged: line.staged,
+                    disk,
+                };
+                (path, dirt)
+            })
+            .collect();
+        Ok(Workspace {
+            tree: tree.map(|tree| tree.as_str().to_owned()),
+            dirty,
+        })
+    }
+
+    fn status(&self, head: Option<&Oid>, checkout: &Path) -> Result<Lines, GitError> {
+        let scratch = self.side.path().parent().unwrap_or(Path::new("/"));
+        let view = match head {
+            Some(commit) => SideGit::at(scratch, self.format, commit)?,
+            None => SideGit::unborn(scratch, self.format)?,
+        };
+        self.attributes()?.put(view.path())?;
+        let mut ignored = attributes::read(&self.common_dir.join("info/exclude"))?;
+        if let Some(path) = self.users_file("core.excludesFile", "ignore")? {
+            // The user's own rules are weaker, so they come first.
+            let mut outer = attributes::read(&path)?;
+            outer.push(b'\n');
+            outer.append(&mut ignored);
+            ignored = outer;
+        }
+        let exclude = view.path().join("info/exclude");
+        std::fs::write(&exclude, ignored)
+            .map_err(system(format!("write `{}`", exclude.display())))?;
+        let index = self.git_dir.join("index");
+        let place = Place {
+            git_dir: view.path(),
+            objects: Some(&self.objects),
+            work_tree: Some(checkout),
+            index: Some(&index),
+        };
+        let setting = Attributes::setting(view.path());
+        let words = [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            // A look inside a submodule would obey that one's settings.
+            "--ignore-submodules=dirty",
+        ];
+        let mut arguments = vec![OsStr::new("-c"), setting.as_os_str()];
+        arguments.extend(words.iter().map(OsStr::new));
+        let output = self.git.call(&place, &arguments, Vec::new())?;
+        if !output.status.success() {
+            return Err(failed("status".to_owned(), &output));
+        }
+        let mut lines = Lines::new();
+        for line in output
+            .stdout
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty())
+        {
+            let (path, line) = parse(line).ok_or_else(|| unexpected("status"))?;
+            lines.insert(path, line);
+        }
+        Ok(lines)
+    }
+
+    /// Adds files that git was told not to look at and that differ from what is staged.
+    fn add_hidden(&self, checkout: &Path, lines: &mut Lines) -> Result<(), GitError> {
+        let path = self.git_dir.join("index");
+        let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
+        let unread = |error: std::io::Error| GitError::System {
+            what: format!("read `{}`", path.display()),
+            source: error,
+        };
+        let bytes =
+            read_file(&path, limit).map_err(|error| unread(std::io::Error::other(error)))?;
+        let Some(bytes) = bytes else { return Ok(()) };
+        let entries = index::parse(&bytes, self.format)
+            .map_err(|error| unread(std::io::Error::other(error)))?;
+        let hidden = |entry: &index::Entry| entry.skip_worktree || entry.assume_valid;
+        for entry in entries.iter().filter(|entry| hidden(entry)) {
+            let staged = named(entry.mode, &entry.oid);
+            let line = Line {
+                letters: " M".to_owned(),
+                head: staged.clone(),
+                staged,
+            };
+            let disk = line.disk(checkout, &entry.path, self.format);
+            let missing = disk.as_deref() == Some(ABSENT);
+            if (missing && entry.skip_worktree) || disk.as_ref() == Some(&line.staged) {
+                continue;
+            }
+            lines.entry(entry.path.clone()).or_insert(line);
+        }
+        Ok(())
+    }
+}
+
+type Lines = BTreeMap<RawPath, Line>;
+
+/// What git says about one path.
+struct Line {
+    letters: String,
+    head: String,
+    staged: String,
+}
+
+impl Line {
+    /// What stands on disk, if that can be read.
+    fn disk(&self, checkout: &Path, path: &RawPath, format: ObjectFormat) -> Option<String> {
+        if self.letters.ends_with('D') {
+            return Some(ABSENT.to_owned());
+        }
+        let place = checkout.join(OsStr::from_bytes(path.as_bytes()));
+        let data = match place.symlink_metadata() {
+            Ok(data) => data,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Some(ABSENT.to_owned());
+            }
+            Err(_) => return None,
+        };
+        if data.is_symlink() {
+            let target = std::fs::read_link(&place).ok()?;
+            let oid = format.oid(Kind::Blob, target.as_os_str().as_bytes()).ok()?;
+            return Some(named(Mode::Symlink, &oid));
+        }
+        if data.is_dir() {
+            return submodule(&place);
+        }
+        let bytes = read_file(&place, LARGEST).ok()??;
+        let mode = if data.permissions().mode() & 0o100 == 0 {
+            Mode::File
+        } else {
+            Mode::Executable
+        };
+        Some(named(mode, &format.oid(Kind::Blob, &bytes).ok()?))
+    }
+}
+
+/// The commit that a submodule is on; a directory that is none cannot be named.
+fn submodule(place: &Path) -> Option<String> {
+    if place.join(".git").symlink_metadata().is_err() {
+        return None;
+    }
+    let repo = Repository::discover(place).ok()?;
+    let commit = repo.resolve("HEAD").ok()?;
+    Some(named(Mode::Gitlink, &commit))
+}
+
+/// Mode and object as one text.
+pub(super) fn named(mode: Mode, oid: &Oid) -> String {
+    format!("{} {oid}", mode.digits())
+}
+
+/// Reads one line of `git status --porcelain=v2 -z`.
+fn parse(line: &[u8]) -> Option<(RawPath, Line)> {
+    let (kind, rest) = (line.first()?, line.get(2..)?);
+    // How many fields stand before the path, and which of them name head and index.
+    let (count, head, staged) = match kind {
+        b'?' => {
+            let path = rest.strip_suffix(b"/").unwrap_or(rest);
+            let line = Line {
+                letters: "??".to_owned(),
+                head: ABSENT.to_owned(),
+                staged: ABSENT.to_owned(),
+            };
+            return Some((RawPath::new(path), line));
+        }
+        b'1' => (7, (2, 5), (3, 6)),
+        b'u' => (9, (2, 6), (3, 7)),
+        _ => return None,
+    };
+    let mut fields: Vec<&[u8]> = rest.splitn(count + 1, |byte| *byte == b' ').collect();
+    let path = fields.pop().filter(|path| !path.is_empty())?;
+    if fields.len() != count {
+        return None;
+    }
+    let text = |at: usize| std::str::from_utf8(fields[at]).ok();
+    let object = |(mode, oid): (usize, usize)| {
+        let mode = text(mode)?;
+        if mode.bytes().all(|digit| digit == b'0') {
+            return Some(ABSENT.to_owned());
+        }
+        Some(format!("{mode} {}", text(oid)?))
+    };
+    Some((
+        RawPath::new(path),
+        Line {
+            letters: text(0)?.replace('.', " "),
+            head: object(head)?,
+            staged: object(staged)?,
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_git_are_read_as_bytes() {
+        let oid = "e".repeat(40);
+        let cases = [
+            (
+                format!("1 .M N... 100644 100644 100644 {oid} {oid} a b -> c").into_bytes(),
+                (
+                    "a b -> c",
+                    " M",
+                    format!("100644 {oid}"),
+                    format!("100644 {oid}"),
+                ),
+            ),
+            (
+                format!("1 A. N... 000000 100755 100755 {oid} {oid} new").into_bytes(),
+                ("new", "A ", ABSENT.to_owned(), format!("100755 {oid}")),
+            ),
+            (
+                b"? d/\xff\n".to_vec(),
+                ("d/\\xff\\x0a", "??", ABSENT.to_owned(), ABSENT.to_owned()),
+            ),
+            (
+                b"? nested/".to_vec(),
+                ("nested", "??", ABSENT.to_owned(), ABSENT.to_owned()),
+            ),
+            (
+                format!("u UU N... 100644 100644 100644 100644 {oid} {oid} {oid} both")
+                    .into_bytes(),
+                (
+                    "both",
+                    "UU",
+                    format!("100644 {oid}"),
+                    format!("100644 {oid}"),
+                ),
+            ),
+        ];
+        for (line, (path, letters, head, staged)) in cases {
+            let (found, line) = parse(&line).unwrap();
+            assert_eq!(found.to_string(), path);
+            assert_eq!(
+                (line.letters, line.head, line.staged),
+                (letters.to_owned(), head, staged)
+            );
+        }
+        for bad in ["", "1", "2 R. x", "1 .M N... 100644", "x"] {
+            assert!(parse(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Keeps the evidence of controlled changes, and the analyses that they begin and end with.
+//!
+//! ```text
+//! changes/<intent>/    intent.json events.jsonl before.json after.json receipt.json …
+//! changes/reports/     what analyses found, by digest; evidence links to these files
+//! changes/sessions/    which analyses a named session has
+//! ```
+//!
+//! # Invariants
+//!
+//! - A file is there whole or not at all.
+//! - A report that does not fit the digest it is asked for by is an error, never an answer.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::intent::run::RunHead;
+use provost_core::json;
+use provost_core::object::sha256;
+use provost_core::path::is_segment;
+use provost_core::record::{Event, Head};
+use provost_core::structure::Report;
+use provost_engine::change::ports::{Chronicle, Shelf};
+use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
+use rustix::fs::OFlags;
+
+use crate::bundle::{DirBundle, refuse};
+use crate::driven::DrivenLedger;
+use crate::error::StoreError;
+use crate::file;
+
+/// The records of an intent, in its directory.
+pub const RECORDS: &str = "events.jsonl";
+
+/// The largest report that is read back, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// The directory of all changes.
+#[derive(Debug, Clone)]
+pub struct ChangeFiles {
+    root: PathBuf,
+}
+
+impl ChangeFiles {
+    /// The changes below `root`, which is made where it is missing.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        file::make_directories(&root.join("reports"))?;
+        Ok(Self {
+            root: root.to_owned(),
+        })
+    }
+
+    fn place(&self, intent_id: &str) -> Result<PathBuf, PortError> {
+        if is_segment(intent_id) && !matches!(intent_id, "reports" | "sessions") {
+            return Ok(self.root.join(intent_id));
+        }
+        let words = format!("`{}` names no intent", intent_id.escape_default());
+        Err(PortError::new(Code::NotFound, words))
+    }
+
+    fn bundle(&self, intent_id: &str) -> Result<DirBundle, PortError> {
+        Ok(DirBundle::new(&self.place(intent_id)?))
+    }
+
+    fn report_name(digest: &str) -> Result<String, PortError> {
+        if digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(format!("reports/{digest}.json"));
+        }
+        Err(PortError::new(Code::Bug, "a report without a digest"))
+    }
+
+    fn ledger(&self, intent_id: &str) -> Result<DrivenLedger, PortError> {
+        let place = self.place(intent_id)?;
+        file::make_directories(&place).map_err(refuse)?;
+        let path = place.join(RECORDS);
+        let ledger = if path.exists() {
+            DrivenLedger::open(&path, Head::genesis())
+        } else {
+            DrivenLedger::create(&path, Head::genesis())
+        };
+        ledger.map_err(refuse)
+    }
+
+    /// Removes reports that nothing links to and that are older than `seconds`; gives their number.
+    pub fn sweep_reports(&self, seconds: u64) -> Result<usize, StoreError> {
+        use std::os::unix::fs::MetadataExt as _;
+        let directory = self.root.join("reports");
+        let entries = fs::read_dir(&directory).map_err(StoreError::io("list", &directory))?;
+        let mut gone = 0;
+        for entry in entries.flatten() {
+            let Ok(data) = entry.metadata() else { continue };
+            let age = data.modified().ok().and_then(|time| time.elapsed().ok());
+            let old = age.is_some_and(|age| age.as_secs() > seconds);
+            if data.is_file() && data.nlink() == 1 && old && fs::remove_file(entry.path()).is_ok() {
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+}
+
+impl Chronicle for ChangeFiles {
+    fn append(&mut self, intent_id: &str, event: Event) -> Result<(), PortError> {
+        self.ledger(intent_id)?.append(event)
+    }
+
+    fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        self.bundle(intent_id)?.put(name, bytes)
+    }
+
+    fn put_report(&mut self, intent_id: &str, name: &str, head: &RunHead) -> Result<(), PortError> {
+        let report = self.root.join(Self::report_name(&head.report_digest)?);
+        let directory = self.place(intent_id)?;
+        file::make_directories(&directory).map_err(refuse)?;
+        let target = directory.join(name);
+        let _ = fs::remove_file(&target);
+        if fs::hard_link(&report, &target).is_err() {
+            // A file system without links: the evidence is a copy.
+            let bytes = fs::read(&report).map_err(StoreError::io("read", &report));
+            return self.put(intent_id, name, &bytes.map_err(refuse)?);
+        }
+        file::sync_directory(&target).map_err(refuse)
+    }
+
+    fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError> {
+        let path = self.place(intent_id)?.join(name);
+        read(&path).map_err(refuse)
+    }
+
+    fn head(&mut self, intent_id: &str) -> Result<(u64, String), PortError> {
+        let head = self.ledger(intent_id)?.head();
+        Ok((head.next, head.hash))
+    }
+}
+
+/// The bytes of a regular file, if it is there.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    let file = match file::open(path, OFlags::RDONLY) {
+        Ok((file, _)) => file,
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(StoreError::io("read", path))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(StoreError::TooLarge {
+            path: path.to_owned(),
+            limit: LARGEST,
+        });
+    }
+    Ok(Some(bytes))
+}
+
+/// Where the list of a session's runs is.
+#[derive(Debug)]
+enum Heads {
+    /// As long as the process lives.
+    Memory(Vec<RunHead>),
+    /// In a file, for sessions of many short processes.
+    File(PathBuf),
+}
+
+/// The runs of one session.
+#[derive(Debug)]
+pub struct RunShelf {
+    files: ChangeFiles,
+    heads: Heads,
+}
+
+impl RunShelf {
+    /// The shelf of a process: its list is gone with it.
+    pub fn of_process(files: ChangeFiles) -> Self {
+        Self {
+            files,
+            heads: Heads::Memory(Vec::new()),
+        }
+    }
+
+    /// The shelf of the session `name`, which outlives the process.
+    pub fn of_session(files: ChangeFiles, name: &str) -> Self {
+        let path = format!("sessions/{}.json", &sha256(name.as_bytes())[..32]);
+        Self {
+            heads: Heads::File(files.root.join(path)),
+            files,
+        }
+    }
+
+    fn save(&mut self, heads: Vec<RunHead>) -> Result<(), PortError> {
+        match &mut self.heads {
+            Heads::Memory(kept) => *kept = heads,
+            Heads::File(path) => {
+                let value = serde_json::to_value(&heads).unwrap_or_default();
+                let name = path
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                let bytes = json::canonical(&value).into_bytes();
+                let directory = file::directory_of(path).to_owned();
+                file::make_directories(&directory).map_err(refuse)?;
+                DirBundle::new(&directory).put(&name.unwrap_or_default(), &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shelf for RunShelf {
+    fn heads(&self) -> Result<Vec<RunHead>, PortError> {
+        match &self.heads {
+            Heads::Memory(heads) => Ok(heads.clone()),
+            Heads::File(path) => match read(path).map_err(refuse)? {
+                None => Ok(Vec::new()),
+                // What is damaged is as good as gone: the session analyses again.
+                Some(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+            },
+        }
+    }
+
+    fn report(&self, head: &RunHead) -> Result<Report, PortError> {
+        let name = ChangeFiles::report_name(&head.report_digest)?;
+        let path = self.files.root.join(&name);
+        let gone = || {
+            let words = format!("the report of the run {} is gone or changed", head.short());
+            PortError::new(Code::EvidenceAltered, words).hint("analyse the repository again")
+        };
+        let bytes = read(&path).map_err(refuse)?.ok_or_else(gone)?;
+        if sha256(&bytes) != head.report_digest {
+            return Err(gone());
+        }
+        serde_json::from_slice(&bytes).map_err(|_| gone())
+    }
+
+    fn put(&mut self, head: RunHead, report: &Report) -> Result<(), PortError> {
+        let name = ChangeFiles::report_name(&head.report_digest)?;
+        let whole = read(&self.files.root.join(&name))
+            .ok()
+            .flatten()
+            .is_some_and(|bytes| sha256(&bytes) == head.report_digest);
+        if !whole {
+            let value = serde_json::to_value(report).unwrap_or_default();
+            let bytes = json::canonical(&value).into_bytes();
+            DirBundle::new(&self.files.root).put(&name, &bytes)?;
+        }
+        let mut heads = self.heads()?;
+        heads.retain(|kept| kept.run_id != head.run_id);
+        heads.push(head);
+        self.save(heads)
+    }
+
+    fn drop(&mut self, run_ids: &[String]) -> Result<(), PortError> {
+        if run_ids.is_empty() {
+            return Ok(());
+        }
+        let mut heads = self.heads()?;
+        heads.retain(|head| !run_ids.contains(&head.run_id));
+        self.save(heads)
+    }
+}
