@@ -13,6 +13,7 @@ pub mod lines;
 pub mod operator;
 pub mod packet;
 pub mod policy;
+pub mod sarif;
 pub mod schema;
 pub mod toml;
 pub mod yaml;

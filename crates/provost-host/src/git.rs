@@ -17,6 +17,7 @@ mod account;
 mod attributes;
 mod batch;
 mod checkouts;
+mod files;
 pub mod land;
 mod locate;
 mod merge;

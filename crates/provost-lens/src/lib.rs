@@ -1,4 +1,118 @@
 //! Sees the structure of source code.
 //!
-//! Facts, findings and health of changed files by tree-sitter live here, apart from the rest
-//! because their dependencies are heavy.
+//! Files are parsed by tree-sitter, one at a time, into facts that depend on nothing but their bytes
+//! and are therefore kept by their digest. What concerns several files (copies, unused names,
+//! circles of imports) is put together from the facts each time, which is quick. The rules about
+//! what follows from it are in `provost_core::structure`.
+//!
+//! # Invariants
+//!
+//! - A report is a function of the files, the settings and [`ANALYSER`]; limits count steps and
+//!   bytes, never time.
+//! - No input takes the stack down: nothing here recurses over what was read.
+//! - Links are never followed and nothing outside the root is read. No file of the repository is
+//!   ever written.
+
+mod cache;
+mod clones;
+mod design;
+mod facts;
+mod found;
+mod groups;
+mod imports;
+mod language;
+mod parse;
+mod report;
+mod tree;
+mod unused;
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::path::RawPath;
+use provost_core::structure::{Report, Settings};
+use provost_engine::ports::{Lens, PortError};
+
+use cache::{Cache, Manifest};
+use tree::Reader;
+
+/// The analyser, with a version that changes whenever its facts do.
+pub const ANALYSER: &str = "provost-lens/1";
+
+/// The most files that are looked at.
+pub const MOST_FILES: usize = 2_000_000;
+
+/// Says which files there are below a root, relative to it.
+pub type List = Box<dyn Fn(&Path) -> Result<Vec<RawPath>, PortError> + Send + Sync>;
+
+/// A lens that parses by tree-sitter.
+pub struct TreeSitterLens {
+    /// Says which files there are.
+    pub list: List,
+    /// Where facts are kept; nowhere if there is no such place.
+    pub cache: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for TreeSitterLens {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("TreeSitterLens");
+        shown.field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+impl Lens for TreeSitterLens {
+    fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError> {
+        settings
+            .check()
+            .map_err(|error| PortError::of(Code::InputInvalid, error))?;
+        let opened = tree::open(root).map_err(|error| {
+            let reason = format!("`{}` cannot be opened: {error}", root.display());
+            PortError::new(Code::InputUnreadable, reason)
+        })?;
+        let mut paths = (self.list)(root)?;
+        paths.sort_unstable();
+        paths.dedup();
+        if paths.len() > MOST_FILES {
+            let reason = format!(
+                "there are {} files; at most {MOST_FILES} are read",
+                paths.len()
+            );
+            return Err(PortError::new(Code::InputTooLarge, reason));
+        }
+        // Facts of another version are of another shape.
+        let place = self
+            .cache
+            .as_ref()
+            .map(|cache| cache.join("lens").join("1"));
+        let manifest = Manifest::open(place.as_deref(), root);
+        let cache = Cache::open(place.as_deref());
+        let reader = Reader {
+            root: opened,
+            manifest: &manifest,
+            cache: &cache,
+            headers: headers(&paths),
+            began: tree::now(),
+        };
+        let entries = reader.all(&paths);
+        // A cache that cannot be written costs time and nothing else.
+        let _ = cache.save(&entries);
+        let _ = manifest.save(&entries);
+        Ok(report::report(ANALYSER, settings, &entries))
+    }
+}
+
+/// The language of headers: that of the sources beside them, if it is only one.
+fn headers(paths: &[RawPath]) -> Option<usize> {
+    let any = |endings: &[&str]| {
+        let ends = |path: &RawPath| {
+            endings
+                .iter()
+                .any(|end| path.as_bytes().ends_with(end.as_bytes()))
+        };
+        paths.iter().any(ends)
+    };
+    let cpp = any(&[".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"]) && !any(&[".c"]);
+    let name = if cpp { "cpp" } else { "c" };
+    language::named(name)
+}

@@ -1,6 +1,7 @@
 //! Parses the command line and sends each command to its module.
 
 mod agent;
+mod analyze;
 mod board;
 mod boxed;
 mod check;
@@ -81,6 +82,8 @@ enum Command {
     Diff(runs::Which),
     /// Say what was refused, by which line of the contract, and what would open it.
     Why(why::Asked),
+    /// Say what source code is made of, and what is wrong with it.
+    Analyze(analyze::Analyze),
     /// Put an accepted result on the branch it is meant for.
     Land(land::Land),
     /// Make a control packet from what was measured.
@@ -140,7 +143,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["init", "doctor", "agent", "prepare", "demo", "completions"],
     ),
     ("Work", &["run", "status", "land", "resume"]),
-    ("Look", &["runs", "show", "why", "diff", "log", "explain"]),
+    (
+        "Look",
+        &["runs", "show", "why", "diff", "log", "analyze", "explain"],
+    ),
     ("Prove", &["verify", "replay", "export", "key"]),
     ("Recover and tidy", &["salvage", "lease", "gc"]),
     (
@@ -240,6 +246,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),
         Command::Why(asked) => why::run(&asked),
+        Command::Analyze(analyze) => analyze::run(&analyze),
         Command::Land(land) => land::run(&land, reader),
         Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),

@@ -11,6 +11,7 @@ mod folder;
 mod history;
 mod input;
 mod kept;
+mod lens;
 #[cfg(feature = "failpoints")]
 mod mortal;
 mod origin;

@@ -30,6 +30,7 @@ const PAGES: &[(&str, &str)] = &[
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
     ("replay", page!("replay")),
+    ("structure", page!("structure")),
 ];
 
 /// Say what a code means and what to do, or print a page about a larger matter.
@@ -38,10 +39,10 @@ pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
     /// known, how results are reviewed, how a board is kept, what packages are, what can be asked of
-    /// a run that is over; without one, all codes.
+    /// a run that is over, how source code is measured; without one, all codes.
     #[arg(
         value_name = "CODE|box|containers|contract|network|prepare|agents|review|board|packages|\
-                      replay"
+                      replay|structure"
     )]
     code: Option<String>,
 }

@@ -1,0 +1,322 @@
+//! Remembers facts by the digest of the bytes they are about, and digests by what the kernel says.
+//!
+//! Everything here can be made again. A file that is damaged or of another version is as good as
+//! none; files are replaced whole, so of two processes the later one wins and neither reads half a
+//! file. Facts are spread over shards, so that one edited file costs the writing of one of them.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::facts::{Facts, bytes_hash};
+use crate::language;
+use crate::tree::{Entry, Known, Sha};
+
+/// What a file begins with; another version has another one.
+const MAGIC: &[u8; 16] = b"provost-lens-01\n";
+
+/// Over how many files facts are spread.
+const SHARDS: usize = 64;
+
+/// The largest shard; beyond it only what was needed last is kept.
+const LARGEST_SHARD: usize = 16 * 1024 * 1024;
+
+/// The largest list of files.
+const LARGEST_MANIFEST: u64 = 1 << 30;
+
+/// How many lists of files are kept, one for each root.
+const MOST_MANIFESTS: usize = 32;
+
+/// After what time a file that was not finished belongs to nobody.
+const ABANDONED: Duration = Duration::from_mins(10);
+
+/// The name under which files of no language are kept.
+const TEXT: &str = "text";
+
+/// Under what facts are kept: language and digest.
+type Key = [u8; 40];
+
+fn key(place: Option<usize>, sha: &Sha) -> Key {
+    let name = place.map_or(TEXT, language::name);
+    let mut key = [0; 40];
+    key[..32].copy_from_slice(sha);
+    key[32..].copy_from_slice(&bytes_hash(name.as_bytes()).to_le_bytes());
+    key
+}
+
+/// The facts of one cache directory.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    directory: Option<PathBuf>,
+    shards: Vec<Shard>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    bytes: Vec<u8>,
+    places: HashMap<Key, (usize, usize)>,
+}
+
+impl Cache {
+    /// The cache kept in `directory`, which need not be there; without one nothing is remembered.
+    pub(crate) fn open(directory: Option<&Path>) -> Self {
+        let directory = directory.map(Path::to_owned);
+        let shard = |number: usize| match &directory {
+            Some(directory) => Shard::read(&directory.join(shard_name(number))),
+            None => Shard::default(),
+        };
+        let shards = (0..SHARDS).into_par_iter().map(shard).collect();
+        Self { directory, shards }
+    }
+
+    /// The facts about bytes with this digest, if they are known.
+    pub(crate) fn get(&self, place: Option<usize>, sha: &Sha) -> Option<Facts> {
+        let key = key(place, sha);
+        let shard = &self.shards[usize::from(sha[0]) % SHARDS];
+        let (from, to) = *shard.places.get(&key)?;
+        serde_json::from_slice(shard.bytes.get(from..to)?).ok()
+    }
+
+    /// Keeps what was found out about `entries`.
+    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        let mut fresh: Vec<Vec<&Entry>> = vec![Vec::new(); SHARDS];
+        let mut used: HashSet<Key> = HashSet::new();
+        for entry in entries {
+            let Some(said) = &entry.said else { continue };
+            used.insert(key(said.language, &entry.sha));
+            if said.fresh {
+                fresh[usize::from(entry.sha[0]) % SHARDS].push(entry);
+            }
+        }
+        let todo: Vec<usize> = (0..SHARDS).filter(|at| !fresh[*at].is_empty()).collect();
+        if todo.is_empty() {
+            return Ok(());
+        }
+        make(directory)?;
+        sweep(directory);
+        todo.par_iter().try_for_each(|at| {
+            let bytes = self.shards[*at].with(&fresh[*at], &used);
+            replace(directory, &shard_name(*at), &bytes)
+        })
+    }
+}
+
+impl Shard {
+    fn read(path: &Path) -> Self {
+        let Some(bytes) = whole(path, LARGEST_SHARD as u64 * 4) else {
+            return Self::default();
+        };
+        let mut places = HashMap::new();
+        let mut at = 0;
+        while let Some((key, from, to)) = record(&bytes, at) {
+            places.insert(key, (from, to));
+            at = to;
+        }
+        Self { bytes, places }
+    }
+
+    /// The records of this shard and of `fresh`; if that is too much, only what is `used`.
+    fn with(&self, fresh: &[&Entry], used: &HashSet<Key>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes.len() + 4096);
+        let mut seen = HashSet::new();
+        for entry in fresh {
+            let Some(said) = &entry.said else { continue };
+            let key = key(said.language, &entry.sha);
+            if seen.insert(key)
+                && let Ok(text) = serde_json::to_vec(&said.facts)
+            {
+                push(&mut bytes, &key, &text);
+            }
+        }
+        let crowded = bytes.len() + self.bytes.len() > LARGEST_SHARD;
+        let mut keys: Vec<(&Key, &(usize, usize))> = self.places.iter().collect();
+        keys.sort_unstable();
+        for (key, (from, to)) in keys {
+            if seen.contains(key) || (crowded && !used.contains(key)) {
+                continue;
+            }
+            push(&mut bytes, key, &self.bytes[*from..*to]);
+        }
+        bytes
+    }
+}
+
+fn push(bytes: &mut Vec<u8>, key: &Key, text: &[u8]) {
+    if let Ok(length) = u32::try_from(text.len()) {
+        bytes.extend(key);
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(text);
+    }
+}
+
+/// The record at `at`: its key, and where its text is.
+fn record(bytes: &[u8], at: usize) -> Option<(Key, usize, usize)> {
+    let (key, rest) = bytes.get(at..)?.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let from = at + size_of::<Key>() + size_of::<u32>();
+    (rest.len() >= length).then_some((*key, from, from + length))
+}
+
+fn shard_name(number: usize) -> String {
+    format!("facts-{number:02}")
+}
+
+/// What was known of the files of one root.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    directory: Option<PathBuf>,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Manifest {
+    /// The list for `root` in `directory`, which need not be there.
+    pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
+        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+        let name = format!("files-{}", &provost_core::object::hex(&digest)[..16]);
+        let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
+        Self {
+            directory: directory.map(Path::to_owned),
+            name,
+            bytes: bytes.unwrap_or_default(),
+        }
+    }
+
+    /// What is known, by path.
+    pub(crate) fn known(&self) -> HashMap<&[u8], (&Known, &Sha)> {
+        let mut known = HashMap::with_capacity(self.bytes.len() / 128);
+        let mut rest = self.bytes.as_slice();
+        while let Some((path, row, tail)) = row(rest) {
+            known.insert(path, row);
+            rest = tail;
+        }
+        known
+    }
+
+    /// Keeps what is known of `entries`.
+    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        let mut bytes = Vec::with_capacity(entries.len() * 140);
+        for entry in entries {
+            let path = entry.path.as_bytes();
+            if let (Some(known), Ok(length)) = (&entry.known, u32::try_from(path.len())) {
+                bytes.extend(known);
+                bytes.extend(entry.sha);
+                bytes.extend(length.to_le_bytes());
+                bytes.extend(path);
+            }
+        }
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        make(directory)?;
+        prune(directory);
+        replace(directory, &self.name, &bytes)
+    }
+}
+
+type Row<'a> = (&'a [u8], (&'a Known, &'a Sha), &'a [u8]);
+
+/// The first row of a list, and what follows.
+fn row(bytes: &[u8]) -> Option<Row<'_>> {
+    let (known, rest) = bytes.split_first_chunk()?;
+    let (sha, rest) = rest.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (path, rest) = rest.split_at_checked(length)?;
+    Some((path, (known, sha), rest))
+}
+
+/// What a file of ours holds, if it is whole.
+fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
+    let fits = fs::metadata(path).is_ok_and(|facts| facts.len() <= largest);
+    let mut bytes = if fits {
+        fs::read(path).ok()?
+    } else {
+        return None;
+    };
+    let head = MAGIC.len() + 32;
+    let digest: Sha = {
+        let rest = bytes.strip_prefix(MAGIC.as_slice())?;
+        *rest.first_chunk()?
+    };
+    let body: Sha = Sha256::digest(bytes.get(head..)?).into();
+    if body != digest {
+        return None;
+    }
+    bytes.drain(..head);
+    Some(bytes)
+}
+
+/// Replaces a file of ours whole.
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let beside = directory.join(format!("{name}.{}-{number}.new", std::process::id()));
+    let digest = Sha256::digest(bytes);
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        for part in [MAGIC.as_slice(), digest.as_slice(), bytes] {
+            file.write_all(part)?;
+        }
+        fs::rename(&beside, directory.join(name))
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+/// Removes what processes that were killed did not finish.
+fn sweep(directory: &Path) {
+    for (path, age) in aged(directory) {
+        let unfinished = path.extension().is_some_and(|ending| ending == "new");
+        if unfinished && age > ABANDONED {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes the lists of files that were not used for the longest time, if there are too many.
+fn prune(directory: &Path) {
+    let list = |(path, _): &(PathBuf, Duration)| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("files-"))
+    };
+    let mut lists: Vec<(PathBuf, Duration)> = aged(directory).into_iter().filter(list).collect();
+    lists.sort_by_key(|(_, age)| *age);
+    for (path, _) in lists.into_iter().skip(MOST_MANIFESTS) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The files of a directory, and how long ago they were written.
+fn aged(directory: &Path) -> Vec<(PathBuf, Duration)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let age = |entry: fs::DirEntry| {
+        let written = entry.metadata().ok()?.modified().ok()?;
+        Some((entry.path(), written.elapsed().unwrap_or_default()))
+    };
+    entries.flatten().filter_map(age).collect()
+}

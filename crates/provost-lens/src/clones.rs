@@ -1,0 +1,371 @@
+//! Finds code that is there twice: whole functions, functions that are nearly the same, and runs of
+//! statements.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use provost_core::structure::{Category, Confidence, Family, Settings, Severity, Spot};
+use provost_core::wording::counted as worded;
+
+use crate::facts::{StatementFact, mix};
+use crate::found::{Draft, Function, counted, digits, spot};
+use crate::groups::Groups;
+
+/// The fewest tokens of a function that is compared for being nearly the same.
+const NEAR_TOKENS: u32 = 60;
+
+/// How much of two functions is the same if they are nearly the same, in percent.
+const NEAR_PERCENT: usize = 80;
+
+/// How many of the kept hashes two functions share before they are compared.
+const NEAR_SHARED: usize = 16;
+
+/// The most functions with one hash of a shingle; more is a way of writing and no copy.
+const CROWD: usize = 64;
+
+/// How many places of one run of statements are compared with each other.
+const MOST_PLACES: usize = 256;
+
+/// Everything that is there twice.
+pub(crate) fn find(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft> {
+    let (exact, member_of) = same(functions, settings);
+    let mut drafts: Vec<Draft> = exact;
+    drafts.extend(near(functions, settings, &member_of));
+    drafts.extend(blocks(functions, settings, &member_of));
+    drafts
+}
+
+/// Whether a function is large enough to be looked for elsewhere.
+fn large(function: &Function<'_>, settings: &Settings) -> bool {
+    function.lines() >= settings.min_loc && function.fact.statements >= settings.min_stmt
+}
+
+/// How sure a copy is: copies among tests, or with syntax errors in them, decide nothing.
+fn confidence<'a>(members: impl Iterator<Item = &'a Function<'a>>) -> Confidence {
+    let (mut tests, mut unsound) = (true, false);
+    for member in members {
+        tests &= member.test;
+        unsound |= member.fact.unsound;
+    }
+    if tests || unsound {
+        Confidence::Low
+    } else {
+        Confidence::High
+    }
+}
+
+/// Groups of functions that do the same, and for each function in one which that is.
+fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap<usize, u64>) {
+    let mut groups: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
+    for (at, function) in functions.iter().enumerate() {
+        if large(function, settings) {
+            let key = (function.language, function.fact.shape);
+            groups.entry(key).or_default().push(at);
+        }
+    }
+    groups.retain(|_, members| members.len() > 1);
+    let mut member_of = HashMap::new();
+    for ((_, shape), members) in &groups {
+        member_of.extend(members.iter().map(|at| (*at, *shape)));
+    }
+    let inner = inside_others(functions, &member_of);
+    let mut drafts = Vec::new();
+    for ((_, shape), members) in &groups {
+        // Functions inside copies are copies too, which says nothing new.
+        if members.iter().all(|at| inner.contains(at)) {
+            continue;
+        }
+        let all = || members.iter().map(|at| &functions[*at]);
+        let count = members.len();
+        drafts.push(Draft {
+            head: "clone:function",
+            key: digits(*shape),
+            family: Family::Clone,
+            category: Category::Function,
+            severity: if count > 3 {
+                Severity::Critical
+            } else {
+                Severity::Warning
+            },
+            confidence: confidence(all()),
+            symbol: functions[members[0]].fact.name.clone(),
+            places: all().map(Function::spot).collect(),
+            value: counted(count),
+            limit: 1,
+            shape: digits(*shape),
+            message: format!("{} do the same", worded(count, "function")),
+        });
+    }
+    (drafts, member_of)
+}
+
+/// Functions that lie inside another one that is a member of a group.
+fn inside_others(functions: &[Function<'_>], members: &HashMap<usize, u64>) -> HashSet<usize> {
+    let mut numbers: Vec<usize> = members.keys().copied().collect();
+    // Those that begin first, and of these the longest, come first.
+    numbers.sort_unstable_by_key(|at| {
+        let function = &functions[*at];
+        let end = std::cmp::Reverse(function.fact.end_line);
+        (function.path, function.fact.line, end)
+    });
+    let mut inner = HashSet::new();
+    let mut around: Option<usize> = None;
+    for at in numbers {
+        let function = &functions[at];
+        let covered = around.is_some_and(|other| {
+            let outer = &functions[other];
+            outer.path == function.path && outer.fact.end_line >= function.fact.end_line
+        });
+        if covered {
+            inner.insert(at);
+        } else {
+            around = Some(at);
+        }
+    }
+    inner
+}
+
+/// Groups of functions that are nearly the same.
+fn near(
+    functions: &[Function<'_>],
+    settings: &Settings,
+    member_of: &HashMap<usize, u64>,
+) -> Vec<Draft> {
+    let mut holders: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
+    for (at, function) in functions.iter().enumerate() {
+        if large(function, settings) && function.fact.tokens >= NEAR_TOKENS {
+            for hash in function.fact.sketch.all() {
+                holders
+                    .entry((function.language, *hash))
+                    .or_default()
+                    .push(at);
+            }
+        }
+    }
+    let mut shared: HashMap<(usize, usize), usize> = HashMap::new();
+    for list in holders.values().filter(|list| list.len() <= CROWD) {
+        for (place, one) in list.iter().enumerate() {
+            for other in &list[place + 1..] {
+                *shared.entry((*one, *other)).or_default() += 1;
+            }
+        }
+    }
+    let mut groups = Groups::new(functions.len());
+    let mut joined = HashSet::new();
+    let mut pairs: Vec<(usize, usize)> = shared
+        .into_iter()
+        .filter(|(_, count)| *count >= NEAR_SHARED)
+        .map(|(pair, _)| pair)
+        .collect();
+    pairs.sort_unstable();
+    for (one, other) in pairs {
+        let same = member_of
+            .get(&one)
+            .is_some_and(|key| member_of.get(&other) == Some(key));
+        if !same && alike(&functions[one], &functions[other]) {
+            groups.join(one, other);
+            joined.extend([one, other]);
+        }
+    }
+    let mut clusters: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for at in joined {
+        clusters.entry(groups.leader(at)).or_default().push(at);
+    }
+    clusters
+        .into_values()
+        .map(|members| near_draft(functions, members))
+        .collect()
+}
+
+/// Whether enough of two functions is the same, as the smallest hashes of both tell.
+fn alike(one: &Function<'_>, other: &Function<'_>) -> bool {
+    let (left, right) = (one.fact.sketch.all(), other.fact.sketch.all());
+    let most = left.len().min(right.len());
+    let (mut a, mut b, mut seen, mut both) = (0, 0, 0, 0);
+    // The smallest hashes of the two together, and how many of them are in both.
+    while seen < most && (a < left.len() || b < right.len()) {
+        seen += 1;
+        match (left.get(a), right.get(b)) {
+            (Some(x), Some(y)) if x == y => {
+                both += 1;
+                a += 1;
+                b += 1;
+            }
+            (Some(x), Some(y)) if x < y => a += 1,
+            (Some(_), None) => a += 1,
+            _ => b += 1,
+        }
+    }
+    both * 100 >= seen * NEAR_PERCENT
+}
+
+fn near_draft(functions: &[Function<'_>], mut members: Vec<usize>) -> Draft {
+    members.sort_unstable();
+    let all = || members.iter().map(|at| &functions[*at]);
+    let mut shapes: Vec<u64> = all().map(|function| function.fact.shape).collect();
+    shapes.sort_unstable();
+    let key = shapes.iter().fold(0, |hash, shape| mix(hash, *shape));
+    let count = members.len();
+    Draft {
+        head: "clone:near",
+        key: digits(key),
+        family: Family::Clone,
+        category: Category::Near,
+        severity: Severity::Info,
+        confidence: confidence(all()).min(Confidence::Medium),
+        symbol: functions[members[0]].fact.name.clone(),
+        places: all().map(Function::spot).collect(),
+        value: counted(count),
+        limit: 1,
+        shape: digits(key),
+        message: format!("{} are nearly the same", worded(count, "function")),
+    }
+}
+
+/// A function, and one of its outermost statements.
+type Place = (usize, usize);
+
+/// A run of statements: the function, the first statement, how many.
+type Run = (usize, usize, usize);
+
+/// Runs of statements that are there twice.
+fn blocks(
+    functions: &[Function<'_>],
+    settings: &Settings,
+    member_of: &HashMap<usize, u64>,
+) -> Vec<Draft> {
+    let width = settings.block_min_stmt as usize;
+    let mut windows: HashMap<(usize, u64), Vec<Place>> = HashMap::new();
+    for (at, function) in functions.iter().enumerate() {
+        let fold = |hash: u64, statement: &StatementFact| mix(hash, statement.0);
+        for (first, window) in function.fact.block.windows(width).enumerate() {
+            let hash = window.iter().fold(11, fold);
+            windows
+                .entry((function.language, hash))
+                .or_default()
+                .push((at, first));
+        }
+    }
+    let mut pairs: Vec<(Place, Place, usize)> = Vec::new();
+    for list in windows.values().filter(|list| list.len() > 1) {
+        let list = &list[..list.len().min(MOST_PLACES)];
+        for (place, one) in list.iter().enumerate() {
+            // Within one function a run must not reach into its own copy.
+            let apart = |other: &&Place| other.0 != one.0 || other.1 - one.1 >= width;
+            // The next few are enough: what is the same as both is found from there.
+            for other in list[place + 1..].iter().filter(apart).take(4) {
+                let key = member_of.get(&one.0);
+                let same = key.is_some() && key == member_of.get(&other.0);
+                if !same && let Some(count) = run(functions, *one, *other) {
+                    pairs.push((*one, *other, count));
+                }
+            }
+        }
+    }
+    pairs.retain(|pair| enough(functions, settings, pair));
+    // The longest first; what lies in those already is the same once more.
+    pairs.sort_unstable_by_key(|(one, other, count)| (std::cmp::Reverse(*count), *one, *other));
+    let mut covered: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+    let mut runs: BTreeMap<(usize, u64), Vec<Run>> = BTreeMap::new();
+    for (one, other, count) in pairs {
+        let known = |place: Place| {
+            let list = covered.get(&place.0).into_iter().flatten();
+            list.clone()
+                .any(|(from, to)| *from <= place.1 && place.1 + count <= *to)
+        };
+        if known(one) && known(other) {
+            continue;
+        }
+        let block = &functions[one.0].fact.block[one.1..one.1 + count];
+        let key = block
+            .iter()
+            .fold(13, |hash, statement| mix(hash, statement.0));
+        let places = runs.entry((functions[one.0].language, key)).or_default();
+        for place in [one, other] {
+            let run = (place.0, place.1, count);
+            if !places.contains(&run) {
+                places.push(run);
+            }
+            let list = covered.entry(place.0).or_default();
+            list.push((place.1, place.1 + count));
+        }
+    }
+    runs.into_iter()
+        .map(|((_, key), places)| block_draft(functions, key, &places))
+        .collect()
+}
+
+/// How many statements two runs have in common, if both begin where the common part begins.
+fn run(functions: &[Function<'_>], one: (usize, usize), other: (usize, usize)) -> Option<usize> {
+    let hash = |(function, at): (usize, usize)| {
+        functions[function]
+            .fact
+            .block
+            .get(at)
+            .map(|statement| statement.0)
+    };
+    let before = |(function, at): (usize, usize)| at.checked_sub(1).map(|at| (function, at));
+    if let (Some(left), Some(right)) = (before(one), before(other))
+        && hash(left) == hash(right)
+    {
+        return None;
+    }
+    // Within one function a run must not reach into its own copy.
+    let most = if one.0 == other.0 {
+        one.1.abs_diff(other.1)
+    } else {
+        usize::MAX
+    };
+    let mut count = 0;
+    while count < most {
+        let (left, right) = ((one.0, one.1 + count), (other.0, other.1 + count));
+        if hash(left).is_none() || hash(left) != hash(right) {
+            break;
+        }
+        count += 1;
+    }
+    Some(count)
+}
+
+/// Whether a run is long enough to be told.
+fn enough(
+    functions: &[Function<'_>],
+    settings: &Settings,
+    (one, other, count): &(Place, Place, usize),
+) -> bool {
+    let lines = |place: &Place| {
+        let block = functions[place.0].fact.block.get(place.1..place.1 + count);
+        match block.map(|block| (block.first(), block.last())) {
+            Some((Some(first), Some(last))) => last.2 + 1 - first.1.min(last.2),
+            _ => 0,
+        }
+    };
+    *count >= settings.block_min_stmt as usize
+        && lines(one).min(lines(other)) >= settings.block_min_loc
+}
+
+fn block_draft(functions: &[Function<'_>], key: u64, places: &[Run]) -> Draft {
+    let place = |(at, first, count): &Run| -> Spot {
+        let function = &functions[*at];
+        let block = &function.fact.block[*first..first + count];
+        let line = block.first().map_or(0, |statement| statement.1);
+        let end = block.last().map_or(0, |statement| statement.2);
+        spot(function.path, &function.fact.name, line, end)
+    };
+    let count = places.len();
+    Draft {
+        head: "clone:block",
+        key: digits(key),
+        family: Family::Clone,
+        category: Category::Block,
+        severity: Severity::Warning,
+        confidence: confidence(places.iter().map(|(at, _, _)| &functions[*at])),
+        symbol: places
+            .first()
+            .map_or_else(String::new, |(at, _, _)| functions[*at].fact.name.clone()),
+        places: places.iter().map(place).collect(),
+        value: counted(count),
+        limit: 1,
+        shape: digits(key),
+        message: format!("{} of statements do the same", worded(count, "run")),
+    }
+}

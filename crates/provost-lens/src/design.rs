@@ -1,0 +1,195 @@
+//! Finds functions, classes and imports that are more than is fine.
+
+use std::collections::HashSet;
+
+use provost_core::path::RepoPath;
+use provost_core::structure::graph::Graph;
+use provost_core::structure::{
+    Category, Class, Confidence, Family, Import, Settings, Severity, Spot,
+};
+use provost_core::wording::counted as worded;
+
+use crate::facts::{bytes_hash, name_hash};
+use crate::found::{self, Draft, Function, counted, digits, spot};
+use crate::language;
+
+/// The cognitive complexity, nesting and length up to which nothing is said.
+const READABLE: u32 = 30;
+const DEEP: u32 = 5;
+const LONG: u32 = 150;
+
+/// Functions with too many branches, and those that are hard to read.
+pub(crate) fn functions(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for function in functions {
+        let fact = function.fact;
+        let checks = [
+            (
+                Category::Complexity,
+                fact.cyclomatic,
+                settings.complexity_threshold,
+            ),
+            (Category::Cognitive, fact.cognitive, READABLE),
+            (Category::Nesting, fact.nesting, DEEP),
+            (Category::Length, function.lines(), LONG),
+        ];
+        for (category, value, limit) in checks {
+            if value > limit {
+                let confidence = if fact.unsound {
+                    Confidence::Low
+                } else {
+                    Confidence::High
+                };
+                let shape = digits(fact.shape);
+                let one = One {
+                    category,
+                    value,
+                    limit,
+                    confidence,
+                    shape,
+                };
+                drafts.push(one.draft(&fact.name, function.spot()));
+            }
+        }
+    }
+    drafts
+}
+
+/// Classes that use too many others, or fall apart.
+pub(crate) fn classes(classes: &[Class], settings: &Settings) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for class in classes {
+        let checks = [
+            (
+                Category::Coupling,
+                Some(class.coupling),
+                settings.coupling_threshold,
+            ),
+            (
+                Category::Cohesion,
+                class.cohesion,
+                settings.cohesion_threshold,
+            ),
+        ];
+        for (category, value, limit) in checks {
+            if let Some(value) = value.filter(|value| *value > limit) {
+                let one = One {
+                    category,
+                    value,
+                    limit,
+                    confidence: Confidence::Medium,
+                    shape: String::new(),
+                };
+                let place = spot(&class.path, &class.name, class.line, class.end_line);
+                drafts.push(one.draft(&class.name, place));
+            }
+        }
+    }
+    drafts
+}
+
+struct One {
+    category: Category,
+    value: u32,
+    limit: u32,
+    confidence: Confidence,
+    shape: String,
+}
+
+impl One {
+    fn draft(self, name: &str, place: Spot) -> Draft {
+        let (head, family, what) = match self.category {
+            Category::Complexity => ("design:complexity", Family::Design, "a complexity of"),
+            Category::Coupling => ("design:coupling", Family::Design, "uses of other classes:"),
+            Category::Cohesion => ("design:cohesion", Family::Design, "unconnected parts:"),
+            Category::Cognitive => ("structural:cognitive", Family::Structural, "to read:"),
+            Category::Nesting => ("structural:nesting", Family::Structural, "a nesting of"),
+            _ => ("structural:length", Family::Structural, "lines:"),
+        };
+        let severity = match family {
+            Family::Structural => Severity::Info,
+            _ if self.value >= 2 * self.limit => Severity::Critical,
+            _ => Severity::Warning,
+        };
+        Draft {
+            head,
+            key: name.to_owned(),
+            family,
+            category: self.category,
+            severity,
+            confidence: self.confidence,
+            symbol: name.to_owned(),
+            message: format!(
+                "`{name}` has {what} {}, at most {} is fine",
+                self.value, self.limit
+            ),
+            places: vec![place],
+            value: self.value,
+            limit: self.limit,
+            shape: self.shape,
+        }
+    }
+}
+
+/// Files that import each other in a circle.
+pub(crate) fn cycles(imports: &[Import]) -> Vec<Draft> {
+    let graph = Graph::of(imports);
+    graph
+        .cycles()
+        .into_iter()
+        .map(|cycle| circle(&cycle))
+        .collect()
+}
+
+fn circle(cycle: &[&RepoPath]) -> Draft {
+    let mut names: Vec<&str> = cycle.iter().map(|path| path.name()).collect();
+    names.sort_unstable();
+    let sure = cycle
+        .first()
+        .and_then(|path| language::of(path.as_str()))
+        .and_then(|place| language::ALL.get(place))
+        .map_or(Confidence::Low, |language| language.spec.circles);
+    Draft {
+        head: "design:dependency_cycle",
+        key: digits(bytes_hash(names.join("\0").as_bytes())),
+        family: Family::Design,
+        category: Category::DependencyCycle,
+        severity: Severity::Warning,
+        confidence: sure,
+        symbol: names.join(", "),
+        places: cycle.iter().map(|path| spot(path, "", 1, 1)).collect(),
+        value: counted(cycle.len()),
+        limit: 1,
+        shape: String::new(),
+        message: format!(
+            "{} import each other in a circle",
+            worded(cycle.len(), "file")
+        ),
+    }
+}
+
+/// The classes of a tree, with how many of its others each one uses.
+pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
+    let last = |name: &str| name_hash(name.rsplit('.').next().unwrap_or(name).as_bytes());
+    let names: HashSet<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
+    let count = |class: &found::Class<'_>| {
+        let own = last(&class.fact.name);
+        let uses = class.fact.uses.all().iter();
+        counted(
+            uses.filter(|name| **name != own && names.contains(*name))
+                .count(),
+        )
+    };
+    classes
+        .iter()
+        .map(|class| Class {
+            path: class.path.clone(),
+            name: class.fact.name.clone(),
+            line: class.fact.line,
+            end_line: class.fact.end_line,
+            methods: class.fact.methods,
+            coupling: count(class),
+            cohesion: class.fact.cohesion,
+        })
+        .collect()
+}

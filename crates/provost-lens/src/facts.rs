@@ -1,0 +1,238 @@
+//! Holds what one file says by itself, whatever is around it.
+//!
+//! Facts are a function of the bytes, the language and the version of the analyser, so they are
+//! kept by the digest of the bytes and used again wherever the same bytes turn up.
+
+use provost_core::structure::{Confidence, Parse};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What one file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) lines: u32,
+    pub(crate) parse: Parse,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) functions: Vec<FunctionFact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) classes: Vec<ClassFact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) imports: Vec<ImportFact>,
+    /// Names that are used, outside what they name.
+    pub(crate) references: Hashes,
+    /// Names that are used inside what has the same name: a call of itself, or of a namesake.
+    #[serde(default, skip_serializing_if = "Hashes::is_empty")]
+    pub(crate) own: Hashes,
+    /// Words in texts, which may be names.
+    pub(crate) mentions: Hashes,
+}
+
+impl Facts {
+    /// Facts of a file of which nothing is known but its names.
+    pub(crate) fn names_only(bytes: &[u8], parse: Parse) -> Self {
+        Self {
+            lines: line_count(bytes),
+            parse,
+            functions: Vec::new(),
+            classes: Vec::new(),
+            imports: Vec::new(),
+            references: words(bytes).map(name_hash).collect(),
+            own: Hashes::default(),
+            mentions: Hashes::default(),
+        }
+    }
+
+    /// Facts of a file that is no source code, but may name what is in it.
+    pub(crate) fn mentions_only(bytes: &[u8]) -> Self {
+        Self {
+            lines: 0,
+            parse: Parse::Clean,
+            functions: Vec::new(),
+            classes: Vec::new(),
+            imports: Vec::new(),
+            references: Hashes::default(),
+            own: Hashes::default(),
+            mentions: words(bytes).map(name_hash).collect(),
+        }
+    }
+}
+
+/// One function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FunctionFact {
+    pub(crate) name: String,
+    pub(crate) line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) statements: u32,
+    pub(crate) cyclomatic: u32,
+    pub(crate) cognitive: u32,
+    pub(crate) nesting: u32,
+    /// Its tokens, with names replaced by when they were first seen and values by what they are.
+    pub(crate) shape: u64,
+    /// Its tokens.
+    pub(crate) text: u64,
+    /// How many tokens.
+    pub(crate) tokens: u32,
+    /// The smallest hashes of its shingles.
+    pub(crate) sketch: Hashes,
+    /// Its outermost statements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) block: Vec<StatementFact>,
+    /// How sure it is that nobody uses it if nobody names it; nothing if somebody surely does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unused: Option<Confidence>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unsound: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) test: bool,
+}
+
+/// One of the outermost statements of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StatementFact(pub(crate) u64, pub(crate) u32, pub(crate) u32);
+
+/// One class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClassFact {
+    pub(crate) name: String,
+    pub(crate) line: u32,
+    pub(crate) end_line: u32,
+    pub(crate) methods: u32,
+    /// Names in it that may be those of classes.
+    pub(crate) uses: Hashes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cohesion: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unused: Option<Confidence>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) test: bool,
+}
+
+/// One import, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ImportFact {
+    /// What is imported, in the words of the language.
+    pub(crate) target: String,
+    /// Whether it happens only when it is needed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deferred: bool,
+}
+
+/// A sorted set of short hashes, as one text of hexadecimal digits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hashes(Vec<u32>);
+
+impl Hashes {
+    /// The hashes, sorted.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<u32> for Hashes {
+    fn from_iter<I: IntoIterator<Item = u32>>(hashes: I) -> Self {
+        let mut list: Vec<u32> = hashes.into_iter().collect();
+        list.sort_unstable();
+        list.dedup();
+        Self(list)
+    }
+}
+
+impl Serialize for Hashes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes: Vec<u8> = self.0.iter().flat_map(|hash| hash.to_be_bytes()).collect();
+        serializer.serialize_str(&provost_core::object::hex(&bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Hashes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let wrong = || serde::de::Error::custom("not a list of hashes");
+        let chunks = text.as_bytes().chunks_exact(8);
+        if !chunks.remainder().is_empty() {
+            return Err(wrong());
+        }
+        let one = |digits: &[u8]| {
+            let text = std::str::from_utf8(digits).ok()?;
+            u32::from_str_radix(text, 16).ok()
+        };
+        let list: Option<Vec<u32>> = chunks.map(one).collect();
+        list.map(Self).ok_or_else(wrong)
+    }
+}
+
+/// Adds `value` to the running hash `hash`.
+pub(crate) fn mix(hash: u64, value: u64) -> u64 {
+    let mixed = (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+/// A hash of bytes.
+pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
+    let start = mix(0x51_7c_c1_b7, bytes.len() as u64);
+    bytes.chunks(8).fold(start, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(hash, u64::from_le_bytes(word))
+    })
+}
+
+/// The upper half of a hash, which is the better mixed one.
+pub(crate) fn short(hash: u64) -> u32 {
+    let [a, b, c, d, ..] = mix(hash, 0).to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// The hash of a name.
+pub(crate) fn name_hash(name: &[u8]) -> u32 {
+    short(bytes_hash(name))
+}
+
+/// The words of a text that could be names.
+pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+    bytes
+        .split(move |byte| !part(byte))
+        .filter(|word| word.first().is_some_and(|first| !first.is_ascii_digit()))
+}
+
+/// How many lines there are.
+pub(crate) fn line_count(bytes: &[u8]) -> u32 {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').count();
+    u32::try_from(lines).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_read_back_as_they_were_written() {
+        let hashes: Hashes = [7, 3, u32::MAX, 3].into_iter().collect();
+        let text = serde_json::to_string(&hashes).unwrap();
+        assert_eq!(text, "\"0000000300000007ffffffff\"");
+        assert_eq!(serde_json::from_str::<Hashes>(&text).unwrap(), hashes);
+        for bad in ["\"000\"", "\"0000000g\"", "7"] {
+            assert!(serde_json::from_str::<Hashes>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn words_are_what_could_be_names() {
+        let found: Vec<&[u8]> = words(b"app.views:run_it 9x a \"nav\"").collect();
+        assert_eq!(found, [&b"app"[..], b"views", b"run_it", b"a", b"nav"]);
+    }
+
+    #[test]
+    fn lines_are_counted_with_and_without_an_end() {
+        assert_eq!(
+            [line_count(b""), line_count(b"a"), line_count(b"a\nb\n")],
+            [0, 1, 2]
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Puts what the files of a tree say together.
+
+use std::collections::BTreeMap;
+
+use provost_core::object::hex;
+use provost_core::path::RepoPath;
+use provost_core::structure::metrics::{Metrics, Parts};
+use provost_core::structure::{
+    Formula, Function, Import, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile,
+    health,
+};
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::facts::{Facts, bytes_hash, mix};
+use crate::found::{self, Placed, digits, numbered};
+use crate::imports::Files;
+use crate::language;
+use crate::tree::Entry;
+use crate::unused::{self, Names};
+use crate::{clones, design};
+
+/// A file of source code.
+struct Source<'a> {
+    path: RepoPath,
+    language: usize,
+    sha: String,
+    test: bool,
+    facts: &'a Facts,
+}
+
+/// The report about `entries`, which are sorted by path.
+pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> Report {
+    let mut names = Names::default();
+    let mut sources = Vec::new();
+    for entry in entries {
+        let Some(said) = &entry.said else { continue };
+        names.add(&said.facts);
+        let Some(language) = said.language else {
+            continue;
+        };
+        if said.facts.parse == Parse::Unread {
+            names.blind.insert(language);
+        }
+        if let Ok(path) = RepoPath::try_from(&entry.path) {
+            sources.push(Source {
+                language,
+                sha: hex(&entry.sha),
+                test: is_test(path.as_str()),
+                facts: &said.facts,
+                path,
+            });
+        }
+    }
+    let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
+    let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
+    let imports = imports(&sources);
+    let coupled = design::coupled(&classes);
+
+    let mut drafts = clones::find(&functions, settings);
+    drafts.extend(unused::find(&functions, &classes, &names));
+    drafts.extend(design::functions(&functions, settings));
+    drafts.extend(design::classes(&coupled, settings));
+    drafts.extend(design::cycles(&imports));
+    let findings = numbered(drafts);
+
+    let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
+    let functions: Vec<Function> = functions.par_iter().map(function).collect();
+    let metrics = Metrics::of(&Parts {
+        files: &files,
+        functions: &functions,
+        classes: &coupled,
+        imports: &imports,
+        findings: &findings,
+    });
+    let health = match settings.profile {
+        Formula::Standard => health::standard(&metrics.debts),
+        Formula::Compat => health::compat(&metrics.python),
+    };
+    Report {
+        version: REPORT_VERSION.to_owned(),
+        analyser: analyser.to_owned(),
+        settings: settings.clone(),
+        tree: tree_digest(entries),
+        tree_files: entries.len() as u64,
+        languages: languages(&sources),
+        files,
+        functions,
+        classes: coupled,
+        imports,
+        findings,
+        metrics,
+        health,
+    }
+}
+
+fn placed_functions<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Function<'a>> {
+    source.facts.functions.iter().map(move |fact| Placed {
+        path: &source.path,
+        language: source.language,
+        test: source.test || fact.test,
+        fact,
+    })
+}
+
+fn placed_classes<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Class<'a>> {
+    source.facts.classes.iter().map(move |fact| Placed {
+        path: &source.path,
+        language: source.language,
+        test: source.test || fact.test,
+        fact,
+    })
+}
+
+fn source_file(source: &Source<'_>) -> SourceFile {
+    SourceFile {
+        path: source.path.clone(),
+        digest: source.sha.clone(),
+        language: language::name(source.language).to_owned(),
+        lines: source.facts.lines,
+        test: source.test,
+        parse: source.facts.parse,
+    }
+}
+
+fn function(one: &found::Function<'_>) -> Function {
+    let fact = one.fact;
+    let name = bytes_hash(fact.name.as_bytes());
+    let language = bytes_hash(language::name(one.language).as_bytes());
+    Function {
+        id: digits(mix(mix(language, name), fact.text)),
+        path: one.path.clone(),
+        name: fact.name.clone(),
+        line: fact.line,
+        end_line: fact.end_line,
+        statements: fact.statements,
+        cyclomatic: fact.cyclomatic,
+        cognitive: fact.cognitive,
+        nesting: fact.nesting,
+        shape: digits(fact.shape),
+        text: digits(fact.text),
+        unsound: fact.unsound,
+        test: one.test,
+    }
+}
+
+/// Which file imports which.
+fn imports(sources: &[Source<'_>]) -> Vec<Import> {
+    let files = Files::new(sources.iter().map(|source| source.path.as_str()));
+    let paths: BTreeMap<&str, &RepoPath> = sources
+        .iter()
+        .map(|source| (source.path.as_str(), &source.path))
+        .collect();
+    let edges = |source: &Source<'_>| -> Vec<Import> {
+        let Some(language) = language::ALL.get(source.language) else {
+            return Vec::new();
+        };
+        // Whether every import of a file happens only when it is needed.
+        let mut found: BTreeMap<&str, bool> = BTreeMap::new();
+        for import in &source.facts.imports {
+            let from = source.path.as_str();
+            for to in files.resolve(language.spec.imports, from, &import.target) {
+                if to != from {
+                    let deferred = found.entry(to).or_insert(true);
+                    *deferred &= import.deferred;
+                }
+            }
+        }
+        found
+            .into_iter()
+            .filter_map(|(to, deferred)| {
+                Some(Import {
+                    from: source.path.clone(),
+                    to: (*paths.get(to)?).clone(),
+                    deferred,
+                })
+            })
+            .collect()
+    };
+    sources.par_iter().flat_map_iter(edges).collect()
+}
+
+fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {
+    let mut languages: BTreeMap<String, LanguageCount> = BTreeMap::new();
+    for source in sources {
+        let count = languages
+            .entry(language::name(source.language).to_owned())
+            .or_default();
+        count.files += 1;
+        count.lines += u64::from(source.facts.lines);
+        count.functions += source.facts.functions.len() as u64;
+        count.unsound += u64::from(source.facts.parse != Parse::Clean);
+    }
+    languages
+}
+
+/// The identity of a tree: path, kind and content of every file.
+fn tree_digest(entries: &[Entry]) -> String {
+    let mut sha = Sha256::new();
+    for entry in entries {
+        let path = entry.path.as_bytes();
+        sha.update((path.len() as u64).to_le_bytes());
+        sha.update(path);
+        sha.update([entry.kind]);
+        sha.update(entry.sha);
+    }
+    hex(&sha.finalize())
+}
+
+/// Whether a file is test code, by where it is and what it is called.
+fn is_test(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let within = |part: &str| {
+        matches!(
+            part,
+            "test" | "tests" | "__tests__" | "testing" | "testdata" | "spec"
+        )
+    };
+    let stem = name.split('.').next().unwrap_or(name);
+    directory.split('/').any(within)
+        || stem.starts_with("test_")
+        || stem.ends_with("_test")
+        || stem.ends_with("Test")
+        || stem.ends_with("Tests")
+        || name.contains(".test.")
+        || name.contains(".spec.")
+        || matches!(name, "conftest.py" | "tests.py" | "tests.rs" | "test.rs")
+}

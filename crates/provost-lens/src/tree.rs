@@ -1,0 +1,298 @@
+//! Reads the files of a tree, and only those that are not known.
+//!
+//! What the kernel says of a file (size, times, number) is kept with the digest of its bytes; a file
+//! of which it says the same is not read again, unless it changed so lately that a further change
+//! might not show.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::structure::Parse;
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+
+use crate::cache::{Cache, Manifest};
+use crate::facts::Facts;
+use crate::language;
+use crate::parse;
+
+/// A SHA-256.
+pub(crate) type Sha = [u8; 32];
+
+/// The largest file that is held in memory; of larger ones only the digest is known.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// The largest file of no language that is searched for names.
+const LARGEST_TEXT: u64 = 256 * 1024;
+
+/// Endings of files that may name functions although they are no source code.
+const TEXTS: &[&str] = &[
+    "toml", "cfg", "ini", "json", "yml", "yaml", "xml", "html", "htm", "vue", "svelte", "sh", "in",
+];
+
+/// How much is read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// A file whose times are this near to the reading may have changed afterwards without a trace.
+const RACY_NANOS: i128 = 2_000_000_000;
+
+/// What the kernel says of a file, as bytes.
+pub(crate) type Known = [u8; 60];
+
+/// One file of the tree.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) path: RawPath,
+    /// `f`, `x` for a program, `l` for a link, `d` for a directory, `?` for what cannot be read.
+    pub(crate) kind: u8,
+    pub(crate) sha: Sha,
+    /// What the kernel says of it, if it can be believed next time.
+    pub(crate) known: Option<Known>,
+    /// The language by name, and what the file says; nothing unless it is source code or names it.
+    pub(crate) said: Option<Said>,
+}
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// Its place among the languages; nothing for a file that only names things.
+    pub(crate) language: Option<usize>,
+    pub(crate) facts: Facts,
+    /// Whether the facts had to be found out.
+    pub(crate) fresh: bool,
+}
+
+/// What a tree is read with.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) root: OwnedFd,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) cache: &'a Cache,
+    /// The language of headers that C and C++ share.
+    pub(crate) headers: Option<usize>,
+    pub(crate) began: i128,
+}
+
+/// Opens the directory that a tree is in.
+pub(crate) fn open(root: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(root, flags, Mode::empty())
+}
+
+/// Now, by the clock that files are stamped with.
+pub(crate) fn now() -> i128 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
+        Err(_) => 0,
+    }
+}
+
+impl Reader<'_> {
+    /// All of `paths` that are there, in their order, on all cores.
+    pub(crate) fn all(&self, paths: &[RawPath]) -> Vec<Entry> {
+        let known = self.manifest.known();
+        let found: Vec<Option<Entry>> = paths
+            .par_iter()
+            .map(|path| self.one(path, &known))
+            .collect();
+        found.into_iter().flatten().collect()
+    }
+
+    fn one(&self, path: &RawPath, known: &HashMap<&[u8], (&Known, &Sha)>) -> Option<Entry> {
+        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said>| Entry {
+            path: path.clone(),
+            kind,
+            sha,
+            known,
+            said,
+        };
+        let stat = rustix::fs::statat(&self.root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = match stat {
+            Ok(stat) => stat,
+            // Deleted, and not committed yet.
+            Err(Errno::NOENT | Errno::NOTDIR) => return None,
+            Err(_) => return Some(entry(b'?', [0; 32], None, None)),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(&self.root, path.as_bytes(), Vec::new());
+                let target = target
+                    .map(std::ffi::CString::into_bytes)
+                    .unwrap_or_default();
+                return Some(entry(b'l', Sha256::digest(target).into(), None, None));
+            }
+            // A repository inside this one; what is in it is its own matter.
+            FileType::Directory => return Some(entry(b'd', [0; 32], None, None)),
+            _ => return Some(entry(b'?', [0; 32], None, None)),
+        }
+        let kind = if stat.st_mode & 0o111 == 0 {
+            b'f'
+        } else {
+            b'x'
+        };
+        let bytes = stat_bytes(&stat);
+        let place = self.language(path);
+        let settled = latest(&stat) + RACY_NANOS < self.began;
+        if let Some((_, sha)) = known
+            .get(path.as_bytes())
+            .filter(|(known, _)| **known == bytes)
+        {
+            let unread = size(&stat) > LARGEST;
+            let wanted = place.is_some() || is_text(path, &stat);
+            let facts = wanted.then(|| self.cache.get(place, sha)).flatten();
+            if !wanted || unread || facts.is_some() {
+                let said = facts.map(|facts| Said {
+                    language: place,
+                    facts,
+                    fresh: false,
+                });
+                let said = said.or_else(|| unread.then(|| unread_said(place)).flatten());
+                return Some(entry(kind, **sha, settled.then_some(bytes), said));
+            }
+        }
+        let Ok((bytes, sha, content)) = self.read(path) else {
+            return Some(entry(b'?', [0; 32], None, unread_said(place)));
+        };
+        let said = match content {
+            Some(content) if place.is_some() || is_text(path, &stat) => {
+                Some(self.said(place, &sha, &content))
+            }
+            Some(_) => None,
+            None => unread_said(place),
+        };
+        Some(entry(kind, sha, settled.then_some(bytes), said))
+    }
+
+    /// What the bytes of a file say, from the cache if they were seen before.
+    fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said {
+        if let Some(facts) = self.cache.get(place, sha) {
+            return Said {
+                language: place,
+                facts,
+                fresh: false,
+            };
+        }
+        let facts = match place {
+            Some(place) => parse::facts(place, content),
+            None => Facts::mentions_only(content),
+        };
+        Said {
+            language: place,
+            facts,
+            fresh: true,
+        }
+    }
+
+    fn language(&self, path: &RawPath) -> Option<usize> {
+        let path = RepoPath::try_from(path).ok()?;
+        if path.as_str().strip_suffix(".h").is_some() {
+            return self.headers;
+        }
+        language::of(path.as_str())
+    }
+
+    /// Reads one file once: what the kernel says of it, its digest, and its bytes if they fit.
+    fn read(&self, path: &RawPath) -> rustix::io::Result<(Known, Sha, Option<Vec<u8>>)> {
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let name = path.as_bytes();
+        let file = match rustix::fs::openat2(&self.root, name, flags, Mode::empty(), resolve) {
+            // Old kernels lack the call, and some containers refuse what they do not know.
+            Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(name, flags),
+            result => result,
+        }?;
+        let stat = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Errno::STALE);
+        }
+        let (mut sha, mut content) = (Sha256::new(), Some(Vec::new()));
+        let mut piece = vec![0; PIECE];
+        let mut total = 0_u64;
+        loop {
+            let count = rustix::io::read(&file, &mut piece[..])?;
+            if count == 0 {
+                return Ok((stat_bytes(&stat), sha.finalize().into(), content));
+            }
+            total += count as u64;
+            if total > size(&stat).saturating_add(LARGEST) {
+                // It grows faster than it is read.
+                return Err(Errno::FBIG);
+            }
+            sha.update(&piece[..count]);
+            if total > LARGEST {
+                content = None;
+            } else if let Some(content) = &mut content {
+                content.extend_from_slice(&piece[..count]);
+            }
+        }
+    }
+
+    /// Opens a file by one lookup for each component, none of which may be a link.
+    fn step_by_step(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let mut parts = path.split(|byte| *byte == b'/').peekable();
+        let mut directory = self.root.try_clone().map_err(|_| Errno::MFILE)?;
+        while let Some(part) = parts.next() {
+            if matches!(part, b"" | b"." | b"..") {
+                return Err(Errno::XDEV);
+            }
+            if parts.peek().is_none() {
+                return rustix::fs::openat(&directory, part, flags, Mode::empty());
+            }
+            let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            directory = rustix::fs::openat(&directory, part, through, Mode::empty())?;
+        }
+        Err(Errno::NOENT)
+    }
+}
+
+/// What is said of source code that was not read.
+fn unread_said(place: Option<usize>) -> Option<Said> {
+    place.map(|place| Said {
+        language: Some(place),
+        facts: Facts::names_only(b"", Parse::Unread),
+        fresh: false,
+    })
+}
+
+fn is_text(path: &RawPath, stat: &Stat) -> bool {
+    let name = path.as_bytes();
+    let ending = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    let known = TEXTS.iter().any(|text| text.as_bytes() == ending);
+    known && size(stat) <= LARGEST_TEXT
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(u64::MAX)
+}
+
+/// When a file was changed last, in nanoseconds.
+fn latest(stat: &Stat) -> i128 {
+    let nanos = |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    nanos(stat.st_mtime, stat.st_mtime_nsec).max(nanos(stat.st_ctime, stat.st_ctime_nsec))
+}
+
+fn stat_bytes(stat: &Stat) -> Known {
+    let mut bytes = [0; 60];
+    let parts: [&[u8]; 8] = [
+        &stat.st_dev.to_le_bytes(),
+        &stat.st_ino.to_le_bytes(),
+        &stat.st_size.to_le_bytes(),
+        &stat.st_mode.to_le_bytes(),
+        &stat.st_mtime.to_le_bytes(),
+        &stat.st_mtime_nsec.to_le_bytes(),
+        &stat.st_ctime.to_le_bytes(),
+        &stat.st_ctime_nsec.to_le_bytes(),
+    ];
+    for (place, byte) in bytes.iter_mut().zip(parts.into_iter().flatten()) {
+        *place = *byte;
+    }
+    bytes
+}

@@ -1,0 +1,157 @@
+//! Turns the tokens of a function into hashes that can be compared.
+//!
+//! Three readings of the same tokens: to the letter; with names replaced by when they were first
+//! seen and values by what they are, which finds copies that were renamed all through; and with
+//! every name alike, in shingles of which the smallest hashes are kept, which finds copies that
+//! were edited.
+
+use std::collections::HashMap;
+
+use crate::facts::{Hashes, StatementFact, mix, short};
+
+/// How many tokens are compared at a time.
+const SHINGLE: usize = 8;
+
+/// How many hashes of shingles are kept.
+pub(crate) const SKETCH: usize = 32;
+
+/// The most shingles of one function that are held before the large ones go.
+const MOST_SHINGLES: usize = 1 << 16;
+
+/// The most statements of one block that are kept.
+const MOST_STATEMENTS: usize = 10_000;
+
+/// One token.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Token {
+    /// A word or sign of the language.
+    Fixed(u64),
+    /// A name.
+    Name(u64),
+    /// The name of a part of something, which says what is done.
+    Member(u64),
+    /// A value.
+    Value(u64),
+    /// A function inside, by its shape and its text.
+    Inner(u64, u64),
+}
+
+/// Numbers that keep the sorts of tokens apart.
+const NAME: u64 = 1 << 32;
+const MEMBER: u64 = 2 << 32;
+const VALUE: u64 = 3 << 32;
+const INNER: u64 = 4 << 32;
+
+/// The tokens of a function, so far.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    text: u64,
+    shape: u64,
+    tokens: u32,
+    seen: HashMap<u64, u64>,
+    last: [u64; SHINGLE],
+    shingles: Vec<u32>,
+    after_value: bool,
+    statement: Option<Statement>,
+    block: Vec<StatementFact>,
+}
+
+/// A statement that is being gone through.
+#[derive(Debug, Default)]
+struct Statement {
+    hash: u64,
+    seen: HashMap<u64, u64>,
+    line: u32,
+    end_line: u32,
+}
+
+impl Stream {
+    pub(super) fn token(&mut self, token: Token) {
+        let value = matches!(token, Token::Value(_));
+        let (text, shape, coarse) = match token {
+            Token::Fixed(word) => (word, word, word),
+            Token::Name(hash) => (hash, NAME + number(&mut self.seen, hash), NAME),
+            Token::Member(hash) => (hash, MEMBER ^ hash, MEMBER),
+            Token::Value(hash) => (hash, VALUE, VALUE),
+            Token::Inner(shape, text) => (text, INNER ^ shape, INNER),
+        };
+        self.text = mix(self.text, text);
+        // A text with escapes in it is one value.
+        if value && self.after_value {
+            return;
+        }
+        self.after_value = value;
+        self.tokens = self.tokens.saturating_add(1);
+        self.shape = mix(self.shape, shape);
+        if let Some(statement) = &mut self.statement {
+            let shape = match token {
+                Token::Name(hash) => NAME + number(&mut statement.seen, hash),
+                _ => shape,
+            };
+            statement.hash = mix(statement.hash, shape);
+        }
+        self.shingle(coarse);
+    }
+
+    fn shingle(&mut self, coarse: u64) {
+        self.last.rotate_left(1);
+        self.last[SHINGLE - 1] = coarse;
+        if self.tokens as usize >= SHINGLE {
+            let hash = self.last.iter().fold(7, |hash, token| mix(hash, *token));
+            self.shingles.push(short(hash));
+        }
+        if self.shingles.len() >= MOST_SHINGLES {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.shingles.sort_unstable();
+        self.shingles.dedup();
+        self.shingles.truncate(SKETCH);
+    }
+
+    pub(super) fn begin_statement(&mut self, line: u32, end_line: u32) {
+        self.statement = Some(Statement {
+            line,
+            end_line,
+            ..Statement::default()
+        });
+    }
+
+    pub(super) fn end_statement(&mut self) {
+        if let Some(done) = self.statement.take()
+            && self.block.len() < MOST_STATEMENTS
+        {
+            let fact = StatementFact(done.hash, done.line, done.end_line);
+            self.block.push(fact);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Finished {
+        self.shrink();
+        Finished {
+            text: self.text,
+            shape: self.shape,
+            tokens: self.tokens,
+            sketch: self.shingles.into_iter().collect(),
+            block: self.block,
+        }
+    }
+}
+
+/// What came of the tokens of a function.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) text: u64,
+    pub(super) shape: u64,
+    pub(super) tokens: u32,
+    pub(super) sketch: Hashes,
+    pub(super) block: Vec<StatementFact>,
+}
+
+/// When a name was first seen, as a number.
+fn number(seen: &mut HashMap<u64, u64>, name: u64) -> u64 {
+    let next = seen.len() as u64;
+    *seen.entry(name).or_insert(next)
+}

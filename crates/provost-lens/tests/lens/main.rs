@@ -1,0 +1,12 @@
+//! Looks at small trees through the real lens.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
+mod bounds;
+mod counts;
+mod findings;
+mod memory;
+mod scene;

@@ -1,0 +1,111 @@
+//! What is remembered is what would be found out anew.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use crate::scene::Scene;
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "a.py",
+        "from b import two\n\n\ndef one():\n    return two()\n",
+    ),
+    ("b.py", "def two():\n    return 2\n"),
+    ("c.rs", "fn main() { helper(); }\nfn helper() {}\n"),
+    ("config.toml", "name = 'one'\n"),
+    ("data.bin", "\0\0\0"),
+];
+
+/// Makes every file look old enough to be believed next time.
+fn settle(scene: &Scene) {
+    for entry in fs::read_dir(scene.root()).unwrap() {
+        let file = fs::File::options()
+            .write(true)
+            .open(entry.unwrap().path())
+            .unwrap();
+        let long_ago = SystemTime::now() - Duration::from_hours(1);
+        file.set_modified(long_ago).unwrap();
+    }
+}
+
+#[test]
+fn a_second_look_sees_the_same() {
+    let scene = Scene::new(FILES);
+    settle(&scene);
+    let fresh = scene.report();
+    assert_eq!(scene.remembered(), fresh);
+    assert_eq!(scene.remembered(), fresh);
+    let kept: Vec<_> = fs::read_dir(scene.cache().join("lens/1"))
+        .unwrap()
+        .collect();
+    assert!(kept.len() > 2, "{kept:?}");
+}
+
+#[test]
+fn an_edit_is_seen_whatever_is_remembered() {
+    let scene = Scene::new(FILES);
+    settle(&scene);
+    scene.remembered();
+    scene.write("b.py", b"def two():\n    return 3\n");
+    scene.write("new.py", b"import a\na.one()\n");
+    scene.remove("c.rs");
+    assert_eq!(scene.remembered(), scene.report());
+    // The same length, at once, and then with the old times.
+    scene.write("b.py", b"def two():\n    return 4\n");
+    assert_eq!(scene.remembered(), scene.report());
+}
+
+#[test]
+fn damaged_memory_is_as_good_as_none() {
+    let scene = Scene::new(FILES);
+    settle(&scene);
+    let fresh = scene.report();
+    for damage in ["empty", "cut", "flipped", "forged", "junk"] {
+        scene.remembered();
+        for entry in fs::read_dir(scene.cache().join("lens/1")).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            match damage {
+                "empty" => bytes.clear(),
+                "cut" => bytes.truncate(bytes.len() / 2),
+                "flipped" => {
+                    let last = bytes.len() - 1;
+                    bytes[last] ^= 1;
+                }
+                "forged" => bytes.extend_from_slice(b"more"),
+                _ => bytes = b"junk".to_vec(),
+            }
+            fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(scene.remembered(), fresh, "{damage}");
+    }
+}
+
+#[test]
+fn a_memory_that_cannot_be_kept_changes_nothing() {
+    let scene = Scene::new(FILES);
+    fs::write(scene.cache(), "a file where a directory should be").unwrap();
+    assert_eq!(scene.remembered(), scene.report());
+}
+
+#[test]
+fn many_at_once_see_the_same() {
+    let scene = Scene::new(FILES);
+    settle(&scene);
+    let fresh = scene.report();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    assert_eq!(scene.remembered(), fresh);
+                }
+            });
+        }
+    });
+    let left = fs::read_dir(scene.cache().join("lens/1")).unwrap();
+    let unfinished = left.filter(|entry| {
+        let path = entry.as_ref().unwrap().path();
+        path.extension().is_some_and(|ending| ending == "new")
+    });
+    assert_eq!(unfinished.count(), 0);
+}

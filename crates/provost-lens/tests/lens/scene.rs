@@ -1,0 +1,112 @@
+//! A tree in a temporary directory, and a lens on it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use provost_core::path::RawPath;
+use provost_core::structure::{Finding, Function, Report, Settings};
+use provost_engine::ports::Lens as _;
+use provost_lens::TreeSitterLens;
+use tempfile::TempDir;
+
+pub(crate) struct Scene {
+    directory: TempDir,
+}
+
+impl Scene {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let scene = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(scene.root()).unwrap();
+        for (path, text) in files {
+            scene.write(path, text.as_bytes());
+        }
+        scene
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.directory.path().join("tree")
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.directory.path().join("cache")
+    }
+
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) {
+        let place = self.root().join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, bytes).unwrap();
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_file(self.root().join(path)).unwrap();
+    }
+
+    /// What a lens without any memory sees.
+    pub(crate) fn report(&self) -> Report {
+        self.with(&Settings::default(), None)
+    }
+
+    /// What a lens with a memory sees.
+    pub(crate) fn remembered(&self) -> Report {
+        self.with(&Settings::default(), Some(self.cache()))
+    }
+
+    pub(crate) fn with(&self, settings: &Settings, cache: Option<PathBuf>) -> Report {
+        let lens = TreeSitterLens {
+            list: Box::new(|root| Ok(list(root))),
+            cache,
+        };
+        lens.analyze(&self.root(), settings).unwrap()
+    }
+}
+
+/// Every file below `root`.
+fn list(root: &Path) -> Vec<RawPath> {
+    let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            } else {
+                let below = path.strip_prefix(root).unwrap();
+                found.push(RawPath::new(below.as_os_str().as_encoded_bytes()));
+            }
+        }
+    }
+    found
+}
+
+/// The function with this name.
+pub(crate) fn function<'a>(report: &'a Report, name: &str) -> &'a Function {
+    let found = report.functions.iter().find(|one| one.name == name);
+    found.unwrap_or_else(|| panic!("no `{name}` among {:?}", names(report)))
+}
+
+pub(crate) fn names(report: &Report) -> Vec<&str> {
+    report
+        .functions
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect()
+}
+
+/// The ids of the findings that may decide.
+pub(crate) fn deciding(report: &Report) -> Vec<&str> {
+    ids(report, Finding::gates)
+}
+
+pub(crate) fn ids(report: &Report, wanted: impl Fn(&Finding) -> bool) -> Vec<&str> {
+    let found = report.findings.iter().filter(|finding| wanted(finding));
+    found.map(|finding| finding.id.as_str()).collect()
+}
+
+/// `line` with `AT` replaced by each number, one after the other.
+pub(crate) fn repeated(line: &str, numbers: std::ops::Range<u32>) -> String {
+    let lines: Vec<String> = numbers
+        .map(|at| line.replace("AT", &at.to_string()))
+        .collect();
+    lines.concat()
+}

@@ -1,0 +1,171 @@
+//! `provost analyze`: says what source code is made of, and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use provost_core::code::Code;
+use provost_core::structure::{Category, Finding, Formula, Report, Settings};
+use provost_core::wording::counted;
+use provost_dialects::sarif;
+use provost_engine::ports::Lens as _;
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::lens;
+use crate::place::Place;
+use crate::session::port;
+use crate::show::plain;
+
+/// How many findings a person is shown.
+const SHOWN: usize = 20;
+
+/// How many places of one finding a person is shown.
+const PLACES: usize = 4;
+
+#[derive(Args)]
+#[command(
+    after_help = "Files are those that git tracks and new ones that it does not ignore.
+`provost explain structure` says what is measured and how.
+
+Example:
+  provost analyze
+  provost analyze --sarif > structure.sarif"
+)]
+pub(super) struct Analyze {
+    /// The checkout, or a directory in one; the current directory if none is named.
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+
+    /// Answer in SARIF on stdout, for code scanners.
+    #[arg(long, conflicts_with = "json")]
+    sarif: bool,
+
+    /// How health is computed: by rates over all languages, or by the whole numbers that others
+    /// compute for Python.
+    #[arg(long, value_enum, default_value_t = Profile::Standard)]
+    profile: Profile,
+
+    /// List every finding, also those that are not sure enough to decide anything.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Profile {
+    Standard,
+    Compat,
+}
+
+pub(super) fn run(analyze: &Analyze) -> Outcome {
+    let path = analyze.path.as_deref().unwrap_or(Path::new("."));
+    let path = path.canonicalize().map_err(|error| {
+        Failure::new(
+            Code::InputUnreadable,
+            format!("`{}` cannot be read: {error}", path.display()),
+        )
+    })?;
+    let place = Place::of(&path)?;
+    let settings = Settings {
+        profile: match analyze.profile {
+            Profile::Standard => Formula::Standard,
+            Profile::Compat => Formula::Compat,
+        },
+        ..Settings::default()
+    };
+    let report = lens::of(&place).analyze(&path, &settings).map_err(port)?;
+    if analyze.sarif {
+        let document = sarif::render(&report, env!("CARGO_PKG_VERSION"));
+        let text = document.to_string();
+        return Ok(Answer::data(document, text));
+    }
+    let mut json = serde_json::to_value(&report).unwrap_or_default();
+    json["digest"] = json!(report.digest());
+    Ok(Answer::data(json, render(&report, analyze.all)))
+}
+
+fn render(report: &Report, all: bool) -> String {
+    let mut text = format!(
+        "{}, {} of source code\n",
+        counted(
+            usize::try_from(report.tree_files).unwrap_or(usize::MAX),
+            "file"
+        ),
+        report.files.len(),
+    );
+    for (name, count) in &report.languages {
+        let unsound = match count.unsound {
+            0 => String::new(),
+            some => format!(", {some} not read cleanly"),
+        };
+        text += &format!(
+            "  {name:12} {:>6} files {:>9} lines {:>8} functions{unsound}\n",
+            count.files, count.lines, count.functions,
+        );
+    }
+    match &report.health {
+        Some(health) => {
+            text += &format!("\nhealth {} ({:?})\n", health.points, health.grade);
+            for share in &health.dimensions {
+                text += &format!("  {:12} {}\n", share.dimension.word(), share.points);
+            }
+        }
+        None => text += "\nhealth unknown: there is no source code\n",
+    }
+    text + &findings(report, all)
+}
+
+fn findings(report: &Report, all: bool) -> String {
+    let mut counts: BTreeMap<Category, usize> = BTreeMap::new();
+    let mut shown: Vec<&Finding> = Vec::new();
+    for finding in &report.findings {
+        if finding.gates() || all {
+            *counts.entry(finding.category).or_default() += 1;
+            shown.push(finding);
+        }
+    }
+    let unsure = report.findings.len() - shown.len();
+    if report.findings.is_empty() {
+        return "\nno findings\n".to_owned();
+    }
+    let mut text = format!("\n{}", counted(shown.len(), "finding"));
+    for (at, (category, count)) in counts.iter().enumerate() {
+        let sign = if at == 0 { ':' } else { ',' };
+        text += &format!("{sign} {count} {}", category.word());
+    }
+    text.push('\n');
+    shown.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.value)));
+    let most = if all { shown.len() } else { SHOWN };
+    for finding in shown.iter().take(most) {
+        text += &format!("  {}: {}\n", plain(&finding.id), plain(&finding.message));
+        for spot in finding.places.iter().take(PLACES) {
+            text += &format!(
+                "      {}:{} {}\n",
+                plain(spot.path.as_str()),
+                spot.line,
+                plain(&spot.symbol)
+            );
+        }
+        if let Some(more) = finding
+            .places
+            .len()
+            .checked_sub(PLACES)
+            .filter(|more| *more > 0)
+        {
+            text += &format!("      and {more} more\n");
+        }
+    }
+    if shown.len() > most {
+        text += &format!(
+            "  and {} more; --all or --json lists them\n",
+            shown.len() - most
+        );
+    }
+    if unsure > 0 {
+        text += &format!(
+            "{} that decide nothing; --all lists them\n",
+            counted(unsure, "further finding")
+        );
+    }
+    text
+}

@@ -1,0 +1,31 @@
+//! Wires the lens: git says which files there are, the cache of the repository keeps the facts.
+
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::path::RawPath;
+use provost_engine::ports::PortError;
+use provost_host::git::{GitError, Repository};
+use provost_lens::TreeSitterLens;
+
+use crate::place::Place;
+
+/// The lens for a repository. Without a place for caches it works all the same, and slower.
+pub(crate) fn of(place: &Place) -> TreeSitterLens {
+    TreeSitterLens {
+        list: Box::new(list),
+        cache: place.cache().ok().map(Path::to_owned),
+    }
+}
+
+fn list(root: &Path) -> Result<Vec<RawPath>, PortError> {
+    let found = Repository::discover(root).and_then(|repo| repo.project_files(root));
+    found.map_err(|error| {
+        let code = match error {
+            GitError::NoProgram => Code::GitMissing,
+            GitError::NotARepository { .. } => Code::NotARepository,
+            _ => Code::GitFailed,
+        };
+        PortError::of(code, error)
+    })
+}
