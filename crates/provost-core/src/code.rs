@@ -131,6 +131,8 @@ catalogue! {
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,
+    /// The program of an acceptance command is not in its box.
+    AcceptanceUnstartable = "ACCEPTANCE_UNSTARTABLE" => No,
     /// An acceptance command ran fewer tests than on the base, or none.
     TestsFewer = "TESTS_FEWER" => No,
     /// An acceptance command did not end in time.

@@ -216,9 +216,9 @@ fn unkept(document: &Document) -> Vec<Problem> {
 }
 
 /// SHA-256 of the canonical spelling of `document`.
-pub fn digest(document: &Document) -> String {
-    let value = serde_json::to_value(document).unwrap_or_default();
-    sha256(json::canonical(&value).as_bytes())
+pub fn digest(document: &Document) -> Result<String, serde_json::Error> {
+    let value = serde_json::to_value(document)?;
+    Ok(sha256(json::canonical(&value).as_bytes()))
 }
 
 /// The policy gate's answer about what was found in a contract.

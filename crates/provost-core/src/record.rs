@@ -53,7 +53,7 @@ pub struct Event {
 pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
     let mut fields = match serde_json::to_value(fact) {
         Ok(Value::Object(fields)) => fields,
-        // Facts are tagged objects; anything else is caught when the ledger is read back.
+        // Facts are tagged objects. Anything else has no kind, and no fold takes it for a fact.
         _ => Map::new(),
     };
     let kind = fields.remove("event_type");

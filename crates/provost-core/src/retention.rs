@@ -4,6 +4,15 @@
 //!
 //! - A run that goes on, waits to be resumed or cannot be read stays as it is.
 //! - Work that is on no branch goes only where somebody named an age and the run is older.
+//! - What a cache holds stays while somebody may soon want it again.
+
+use std::time::Duration;
+
+/// How long something in a cache stays after its last use.
+pub const CACHED: Duration = Duration::from_hours(24);
+
+/// How long a run that never began is left alone: its driver may be about to begin it.
+pub const NOT_BEGUN: Duration = Duration::from_hours(1);
 
 /// Where a run stands, as far as keeping it is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +25,8 @@ pub enum Standing {
     Empty,
     /// It left work that is on no branch.
     Unlanded,
+    /// Its driver died before the first record, long ago.
+    NeverBegan,
     /// Nobody can tell.
     Unknown,
 }
@@ -44,11 +55,45 @@ pub struct Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It stays, for this reason.
-    Stays(&'static str),
+    Stays(Reason),
     /// Everything but the work of lost attempts goes.
     GoesButSalvage,
     /// Everything goes.
     Goes,
+}
+
+/// Why a run stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Somebody drives it, or it waits to be resumed.
+    Open,
+    /// Nobody can tell what it is.
+    Unreadable,
+    /// As many of the newest were to be kept.
+    Newest,
+    /// An age was named, and it is younger.
+    Young,
+    /// Its work is on no branch.
+    Unlanded,
+}
+
+impl Reason {
+    /// The reason, said of so many runs.
+    pub fn words(self, count: usize) -> &'static str {
+        let one = count == 1;
+        match self {
+            Self::Open if one => "it has not ended",
+            Self::Open => "they have not ended",
+            Self::Unreadable if one => "it cannot be read",
+            Self::Unreadable => "they cannot be read",
+            Self::Newest if one => "it is among the newest",
+            Self::Newest => "they are among the newest",
+            Self::Young if one => "it is not that old",
+            Self::Young => "they are not that old",
+            Self::Unlanded if one => "its work has not landed",
+            Self::Unlanded => "their work has not landed",
+        }
+    }
 }
 
 /// Decides about the run that is number `place` of all, counted from the newest, which is 0.
@@ -57,11 +102,13 @@ pub fn judge(run: &Candidate, place: usize, wish: Wish) -> Fate {
         .since
         .map(|since| run.began.is_some_and(|began| began < since));
     match (run.standing, old) {
-        (Standing::Open, _) => Fate::Stays("it has not ended"),
-        (Standing::Unknown, _) => Fate::Stays("it cannot be read"),
-        _ if place < wish.keep => Fate::Stays("it is among the newest"),
-        (_, Some(false)) => Fate::Stays("it is not that old"),
-        (Standing::Unlanded, None) => Fate::Stays("its work has not landed"),
+        (Standing::Open, _) => Fate::Stays(Reason::Open),
+        // Nothing of it is anywhere, so no wish is about it.
+        (Standing::NeverBegan, _) => Fate::Goes,
+        (Standing::Unknown, _) => Fate::Stays(Reason::Unreadable),
+        _ if place < wish.keep => Fate::Stays(Reason::Newest),
+        (_, Some(false)) => Fate::Stays(Reason::Young),
+        (Standing::Unlanded, None) => Fate::Stays(Reason::Unlanded),
         (Standing::Landed | Standing::Empty, None) if run.salvaged => Fate::GoesButSalvage,
         (Standing::Landed | Standing::Empty | Standing::Unlanded, _) => Fate::Goes,
     }
@@ -71,11 +118,12 @@ pub fn judge(run: &Candidate, place: usize, wish: Wish) -> Fate {
 mod tests {
     use super::*;
 
-    const ALL: [Standing; 5] = [
+    const ALL: [Standing; 6] = [
         Standing::Open,
         Standing::Landed,
         Standing::Empty,
         Standing::Unlanded,
+        Standing::NeverBegan,
         Standing::Unknown,
     ];
 
@@ -91,7 +139,10 @@ mod tests {
     fn only_what_is_done_with_goes() {
         let goes = |standing| judge(&run(standing), 0, Wish::default()) == Fate::Goes;
         let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
-        assert_eq!(gone, [Standing::Landed, Standing::Empty]);
+        assert_eq!(
+            gone,
+            [Standing::Landed, Standing::Empty, Standing::NeverBegan]
+        );
     }
 
     #[test]
@@ -104,9 +155,14 @@ mod tests {
         let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
         assert_eq!(
             gone,
-            [Standing::Landed, Standing::Empty, Standing::Unlanded]
+            [
+                Standing::Landed,
+                Standing::Empty,
+                Standing::Unlanded,
+                Standing::NeverBegan
+            ]
         );
-        for standing in ALL {
+        for standing in ALL.into_iter().filter(|it| *it != Standing::NeverBegan) {
             let fate = judge(&run(standing), 0, wish(1000));
             assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
             let mut ageless = run(standing);

@@ -14,6 +14,7 @@ pub mod fact;
 pub mod fix;
 pub mod judge;
 mod next;
+pub mod refs;
 mod state;
 pub mod why;
 

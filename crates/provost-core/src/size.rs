@@ -32,9 +32,34 @@ pub fn render(bytes: u64) -> String {
     }
 }
 
+/// About how much `bytes` are, for the eye.
+pub fn rough(bytes: u64) -> String {
+    match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
+        Some((unit, factor)) => {
+            let tenths = bytes / (factor / 10).max(1);
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rough_size_has_one_digit_after_its_point() {
+        let cases = [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (1_600_000, "1.5 MiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(rough(bytes), want);
+        }
+    }
 
     #[test]
     fn a_size_is_read_as_it_is_written() {

@@ -57,7 +57,7 @@ const OUTER_PROCESSES: Gap = Gap {
 };
 
 /// What Landlock and seccomp alone leave open.
-const LANDLOCK: [Gap; 10] = [
+const LANDLOCK: [Gap; 11] = [
     OUTER_PROCESSES,
     Gap {
         words: "mode, owner and times of a file that belongs to the user can be changed wherever \
@@ -88,6 +88,11 @@ const LANDLOCK: [Gap; 10] = [
         words: "mounts and System V objects are those of the machine; that no program gains rights \
                 and that the calls are refused is all that keeps them",
         probes: &["mount_flags", "ipc_host"],
+    },
+    Gap {
+        words: "addresses, connections and sockets of the machine's network are listed in /proc/net; \
+                nothing of it can be reached",
+        probes: &[],
     },
     Gap {
         words: "scratch directories are on disk and have no limit of their own",

@@ -2,6 +2,7 @@
 
 mod mend;
 
+use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
@@ -69,7 +70,7 @@ pub fn keep_source(
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
     let contract = serde_json::to_vec_pretty(&opened.contract)
         .map_err(|error| PortError::of(Code::Bug, error))?;
-    ports.bundle.put("contract.json", &contract)?;
+    ports.bundle.put(CONTRACT, &contract)?;
     ports.host.keep_base(&names.run_id, &opened.base_commit)?;
     let fact = Fact::Opened(Box::new(opened));
     ports

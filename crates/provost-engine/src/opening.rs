@@ -88,8 +88,9 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
         .transpose()?;
     let credentials = hired.credentials(request.credentials, &document)?;
+    let digest = contract::digest(&document);
     Ok(Opened {
-        contract_sha256: contract::digest(&document),
+        contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
         contract_source: None,
         contract: document,
         typed: request.typed,
@@ -132,7 +133,7 @@ fn granted(credentials: &[Credential], document: &Document) -> Result<(), PortEr
     for Credential { endpoint, .. } in credentials {
         if !agent::is_granted(endpoint, document) {
             let reason =
-                format!("--credential for `{endpoint}`, which the contract does not grant");
+                format!("a credential is for `{endpoint}`, which the contract does not grant");
             return Err(PortError::new(Code::UsageError, reason)
                 .hint("add it to `x_provost.net` of the contract"));
         }

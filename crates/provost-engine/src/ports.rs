@@ -2,6 +2,7 @@
 //!
 //! A port is named for its role, an implementation for its technology.
 
+use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -18,19 +19,32 @@ use provost_core::run::fact::{
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::structure::{Report, Settings};
 use provost_core::verdict::Verdict;
+use serde_json::json;
 
 /// Why a port could not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
+#[derive(Debug)]
 pub struct PortError {
     /// The rule behind it.
     pub code: Code,
     /// What is wrong.
     pub reason: String,
-    /// What led to it.
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// What to do about it, when that is more than reading the page behind the code.
-    pub hint: Option<&'static str>,
+    pub hint: Option<String>,
+    /// The error it stands for, with everything that led to it.
+    error: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.reason)
+    }
+}
+
+impl Error for PortError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        // The error itself is the reason already.
+        self.error.as_ref().and_then(|error| error.source())
+    }
 }
 
 impl PortError {
@@ -39,37 +53,41 @@ impl PortError {
         Self {
             code,
             reason: reason.to_string(),
-            source: None,
             hint: None,
+            error: None,
         }
     }
 
     /// The failure that `error` stands for.
-    pub fn of(code: Code, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        let reason = error.to_string();
-        let source = error.source().map(|cause| cause.to_string().into());
+    pub fn of(code: Code, error: impl Error + Send + Sync + 'static) -> Self {
         Self {
             code,
-            reason,
-            source,
+            reason: error.to_string(),
             hint: None,
+            error: Some(Box::new(error)),
         }
     }
 
     /// The same failure with what to do about it.
     #[must_use]
-    pub fn hint(mut self, hint: &'static str) -> Self {
-        self.hint = Some(hint);
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 
     /// The failure as the refusal that ends a run.
     pub fn verdict(&self) -> Verdict {
-        let reason = match &self.source {
-            Some(source) => format!("{}: {source}", self.reason),
-            None => self.reason.clone(),
-        };
-        Verdict::deny(self.code, reason)
+        let mut reason = self.reason.clone();
+        let mut next = self.source();
+        while let Some(cause) = next {
+            reason = format!("{reason}: {cause}");
+            next = cause.source();
+        }
+        let verdict = Verdict::deny(self.code, reason);
+        match &self.hint {
+            Some(hint) => verdict.with(json!({ "hint": hint })),
+            None => verdict,
+        }
     }
 }
 
@@ -212,6 +230,9 @@ pub trait Bundle {
 
     /// Every file that is there, with its length and SHA-256, sorted by name.
     fn list(&self) -> Result<Vec<Kept>, PortError>;
+
+    /// Removes what a crash left of files that never were whole.
+    fn tidy(&mut self) -> Result<(), PortError>;
 }
 
 /// One file of a bundle.

@@ -204,6 +204,10 @@ impl Bundle for Rebuilt<'_> {
         }
         Ok(all.into_values().collect())
     }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
 }
 
 /// What came of doing a run again.

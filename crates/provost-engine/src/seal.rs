@@ -5,7 +5,9 @@
 //! sealing again after a crash writes the same bytes.
 
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
-use provost_core::bundle::layout::{ATTESTATION, BESIDE, MANIFEST};
+use provost_core::bundle::layout::{
+    ATTESTATION, BASELINE, BESIDE, CHANGED, EVIDENCE_REPORT, MANIFEST, PACK, PATCH,
+};
 use provost_core::code::Code;
 use provost_core::gate::command::line;
 use provost_core::json::canonical;
@@ -24,6 +26,7 @@ pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
 
 /// Seals the run.
 pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
+    ports.bundle.tidy()?;
     let made = Made::of(ports.host, state)?;
     let head = ports.ledger.head();
     let statement = write(ports.bundle, state, &made, &head)?;
@@ -69,8 +72,8 @@ pub(crate) fn write(
     let reports = compose(state, &files)?.reports().map_err(bug)?;
     bundle.put_all(&reports)?;
     let files = self::files(bundle)?;
-    let report = compose(state, &files)?.evidence_report();
-    bundle.put("reports/evidence_report.json", &report)?;
+    let report = compose(state, &files)?.evidence_report().map_err(bug)?;
+    bundle.put(EVIDENCE_REPORT, &report)?;
     let files = self::files(bundle)?;
     let composer = compose(state, &files)?;
     let manifest = composer.manifest().map_err(bug)?;
@@ -112,15 +115,15 @@ fn evidence(
     let changes = state.captured.iter().flat_map(|captured| &captured.changes);
     let names: Vec<u8> = changes.flat_map(|change| line(&change.path)).collect();
     if let Some(objects) = &made.objects {
-        put("git/objects.pack", objects.clone());
+        put(PACK, objects.clone());
     }
-    put("patch.diff", made.patch.clone());
+    put(PATCH, made.patch.clone());
     put("git/patch.diff", made.patch.clone());
     let result = format!("results/{}/patch.diff", state.names.task_id);
     put(&result, made.patch.clone());
     put("git/diff_name_only.txt", names.clone());
-    put("diff_name_only.txt", names);
-    put("git/baseline_commit.txt", line(&state.opened.base_commit));
+    put(CHANGED, names);
+    put(BASELINE, line(&state.opened.base_commit));
     put("trace/trace_id.txt", line(&state.names.trace_id));
     let meta = json!({
         "provost": state.opened.version,

@@ -37,6 +37,7 @@ pub struct Power {
     calls: Rc<Cell<u32>>,
     cut: Rc<Cell<Option<(u32, Cut)>>>,
     out: Rc<Cell<bool>>,
+    starts: Rc<Cell<u32>>,
 }
 
 impl Power {
@@ -46,6 +47,7 @@ impl Power {
             calls: Rc::default(),
             cut: Rc::default(),
             out: Rc::default(),
+            starts: Rc::default(),
         }
     }
 
@@ -70,6 +72,12 @@ impl Power {
     pub fn restore(&self) {
         self.out.set(false);
         self.cut.set(None);
+        self.starts.set(self.starts.get() + 1);
+    }
+
+    /// How often the machine was started again; what a process held before is not held any more.
+    fn starts(&self) -> u32 {
+        self.starts.get()
     }
 
     /// Does `effect` under power.

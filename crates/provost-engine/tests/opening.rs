@@ -152,7 +152,7 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         (
             "no such agent",
             request(typed(), Agent::Named("default".to_owned())),
-            Some((Code::NotFound, "name a command with --agent-cmd")),
+            Some((Code::NotFound, "name a command instead")),
         ),
         (
             "half an agent",
@@ -232,13 +232,13 @@ fn no_policy_sends_a_key_to_a_place_that_nobody_named() {
             Login::Brokered,
             None,
             None,
-            Some("--credential 'https://models"),
+            Some("give it the credential 'https://models"),
         ),
         (
             Login::Brokered,
             Some("models.example.com:443"),
             None,
-            Some("--credential"),
+            Some("give it the credential"),
         ),
         (
             Login::Brokered,
@@ -250,7 +250,7 @@ fn no_policy_sends_a_key_to_a_place_that_nobody_named() {
             Login::None,
             None,
             None,
-            Some("--net models.example.com:443"),
+            Some("if you trust that place, grant it"),
         ),
         (Login::None, Some("models.example.com:443"), None, None),
         (

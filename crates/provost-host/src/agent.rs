@@ -41,7 +41,7 @@ pub fn find(adapter: Adapter) -> Result<Installed, PortError> {
         let program = adapter.program().unwrap_or_default();
         let reason = format!("the agent `{adapter}` needs the program `{program}` along your PATH");
         PortError::new(Code::NotFound, reason).hint(match adapter {
-            Adapter::Exec => "name a command with --agent-cmd",
+            Adapter::Exec => "name a command",
             Adapter::Codex => "npm install --global @openai/codex",
             Adapter::Claude => "npm install --global @anthropic-ai/claude-code",
         })

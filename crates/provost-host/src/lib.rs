@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod boxes;
 pub mod bundle;
+pub mod cache;
 pub mod capture;
 pub mod clock;
 pub mod foreign;

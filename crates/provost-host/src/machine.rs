@@ -34,6 +34,7 @@ use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
     Salvage, TestRun,
 };
+use provost_core::run::refs::Kind;
 use provost_engine::ports::{Control, Host, PortError, Watch};
 
 use crate::agent::{self, Ears};
@@ -41,7 +42,7 @@ use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, Lower};
-pub use prepare::Ready;
+pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
 pub use visit::Visit;
 
@@ -89,7 +90,7 @@ impl Machine {
         let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
             return Ok(());
         };
-        boxes::bury(&birth, BURIAL).map_err(|error| PortError::of(error.code(), error))?;
+        boxes::bury(&birth, BURIAL)?;
         Ok(())
     }
 
@@ -174,7 +175,7 @@ fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
 
 impl Host for Machine {
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError> {
-        self.point(&format!("refs/provost/base/{run_id}"), base)
+        self.point(&Kind::Base.of_run(run_id), base)
     }
 
     fn prepare(

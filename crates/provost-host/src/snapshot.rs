@@ -22,6 +22,7 @@ use provost_core::index;
 use provost_core::json::{self, JsonError};
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RawPath;
+use provost_core::run::refs::KEPT;
 use serde::{Deserialize, Serialize};
 
 pub use files::Control;
@@ -31,9 +32,6 @@ pub use refs::{Refs, named};
 
 /// The version of the snapshot format.
 const VERSION: u32 = 1;
-
-/// Refs that Provost itself moves.
-const OWN_REFS: &str = "refs/provost/";
 
 /// The control files and refs of a checkout at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +166,7 @@ impl Snapshot {
         for name in names.collect::<BTreeSet<_>>() {
             let (before, after) = (self.refs.all.get(name), now.refs.all.get(name));
             let own = Some(name.as_str()) == branch && after.is_some();
-            if before == after || own || name.starts_with(OWN_REFS) {
+            if before == after || own || name.starts_with(KEPT) {
                 continue;
             }
             let what = match (before, after) {

@@ -36,7 +36,7 @@ use crate::git::{GitError, Repository, config};
 pub use layer::{Layer, Layers};
 pub use lower::{Lower, Lowers};
 pub use remove::remove;
-pub use shelf::Collected;
+pub use shelf::{Collected, ROOM, Wanted};
 pub use size::size;
 
 /// A directory that an attempt or a command works in.

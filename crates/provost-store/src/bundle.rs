@@ -75,8 +75,14 @@ impl DirBundle {
             .try_for_each(|path| file::sync_directory(path))
     }
 
-    /// Every regular file below `directory`, as a name from the root.
-    fn names(&self, directory: &Path, names: &mut Vec<String>) -> Result<(), StoreError> {
+    /// Every regular file below `directory`, as a name from the root; those that never were whole are
+    /// `unfinished`.
+    fn names(
+        &self,
+        directory: &Path,
+        names: &mut Vec<String>,
+        unfinished: &mut Vec<PathBuf>,
+    ) -> Result<(), StoreError> {
         let entries = fs::read_dir(directory).map_err(StoreError::io("list", directory))?;
         for entry in entries {
             let entry = entry.map_err(StoreError::io("list", directory))?;
@@ -85,14 +91,13 @@ impl DirBundle {
                 .file_type()
                 .map_err(StoreError::io("look at", &path))?;
             if kind.is_dir() {
-                self.names(&path, names)?;
+                self.names(&path, names, unfinished)?;
             } else if path
                 .as_os_str()
                 .as_encoded_bytes()
                 .ends_with(UNFINISHED.as_bytes())
             {
-                // What a crash left of a file that was never there.
-                fs::remove_file(&path).map_err(StoreError::io("remove", &path))?;
+                unfinished.push(path);
             } else if kind.is_file() {
                 let name = path.strip_prefix(&self.root).unwrap_or(&path);
                 names.push(name.to_string_lossy().into_owned());
@@ -166,12 +171,24 @@ impl ports::Bundle for DirBundle {
 
     fn list(&self) -> Result<Vec<Kept>, PortError> {
         let mut names = Vec::new();
-        self.names(&self.root, &mut names).map_err(refuse)?;
+        self.names(&self.root, &mut names, &mut Vec::new())
+            .map_err(refuse)?;
         names.sort();
         names
             .iter()
             .map(|name| self.digest(name).map_err(refuse))
             .collect()
+    }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        let mut unfinished = Vec::new();
+        self.names(&self.root, &mut Vec::new(), &mut unfinished)
+            .map_err(refuse)?;
+        for path in unfinished {
+            fs::remove_file(&path)
+                .map_err(|error| refuse(StoreError::io("remove", &path)(error)))?;
+        }
+        Ok(())
     }
 }
 
@@ -205,7 +222,10 @@ mod tests {
         let torn = scratch.path().join(format!("b.json{UNFINISHED}"));
         fs::write(&torn, "to").unwrap();
         assert_eq!(bundle.list().unwrap().len(), 1);
+        assert!(torn.exists(), "who looks changes nothing");
+        bundle.tidy().unwrap();
         assert!(!torn.exists());
+        assert_eq!(bundle.list().unwrap().len(), 1);
     }
 
     #[test]

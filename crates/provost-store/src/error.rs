@@ -106,12 +106,12 @@ pub enum StoreError {
         /// Which database.
         path: PathBuf,
     },
-    /// A row of the registry does not read as what it should be.
-    #[error("the {table} of {key} in the registry does not parse")]
+    /// A value in the registry does not read as what it should be.
+    #[error("the {column} of {key} in the registry does not parse")]
     Row {
-        /// What the row is.
-        table: &'static str,
-        /// The run it belongs to.
+        /// Which column it stands in.
+        column: &'static str,
+        /// The run whose lease it belongs to.
         key: String,
         /// What is wrong with it.
         source: JsonError,

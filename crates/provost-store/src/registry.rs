@@ -281,12 +281,12 @@ fn to_text<T: serde::Serialize>(value: &T) -> Option<String> {
 }
 
 fn from_text<T: serde::de::DeserializeOwned>(
-    table: &'static str,
+    column: &'static str,
     key: &str,
     text: &str,
 ) -> Result<T, StoreError> {
     json::parse_as(text.as_bytes()).map_err(|source| StoreError::Row {
-        table,
+        column,
         key: key.to_owned(),
         source,
     })

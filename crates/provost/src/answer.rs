@@ -5,6 +5,9 @@ use std::error::Error;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
+use provost_engine::ports::PortError;
+use provost_host::boxes::BoxError;
+use provost_store::StoreError;
 use serde_json::{Value, json};
 
 /// The end of a command: data, or a failure.
@@ -94,5 +97,27 @@ impl Failure {
             Some(hint) => verdict.with(json!({ "hint": hint })),
             None => verdict,
         }
+    }
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Self {
+        let failure = Self::of(error.code, &error);
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::of(error.code(), &error)
+    }
+}
+
+impl From<BoxError> for Failure {
+    fn from(error: BoxError) -> Self {
+        PortError::from(error).into()
     }
 }

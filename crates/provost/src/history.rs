@@ -1,9 +1,10 @@
 //! Reads runs that are over or that others drive; never repairs and never locks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use provost_core::bundle::after::Landing;
-use provost_core::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER};
+use provost_core::bundle::layout::{AFTER, ATTESTATION, CONTRACT, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
@@ -16,7 +17,6 @@ use provost_store::lock::DriverLock;
 
 use crate::answer::Failure;
 use crate::place::Place;
-use crate::session::store;
 
 /// What is known of a run beside its own ledger.
 #[derive(Debug, Default)]
@@ -62,13 +62,28 @@ pub(crate) struct Closer {
 /// The records of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
     let path = place.run(run_id).join(LEDGER);
-    Ok(ledger::read(&path, Head::genesis()).map_err(store)?.records)
+    Ok(ledger::read(&path, Head::genesis())?.records)
 }
 
 /// Where the run `run_id` stands.
 pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
-    let records = records(place, run_id)?;
-    State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
+    let folded = records(place, run_id).and_then(|records| {
+        State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
+    });
+    folded.map_err(|failure| {
+        if never_began(place, run_id) {
+            nothing(run_id)
+        } else {
+            failure
+        }
+    })
+}
+
+/// What is said to somebody who asks for a run that never began.
+pub(crate) fn nothing(run_id: &str) -> Failure {
+    let reason = format!("{run_id} never began: its driver died before it wrote anything down");
+    let hint = "begin it anew; `provost gc` removes what is left after an hour";
+    Failure::new(Code::NotFound, reason).hint(hint)
 }
 
 /// What is known of the run behind `state` beside its own ledger.
@@ -165,7 +180,13 @@ pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
         there.is_ok_and(|there| !there)
     };
     let empty = || records(place, run_id).is_ok_and(|records| records.is_empty());
-    absent(LEDGER) && absent("contract.json") || empty()
+    absent(LEDGER) && absent(CONTRACT) || empty()
+}
+
+/// For how long nobody has made anything in the directory of a run.
+pub(crate) fn idle(place: &Place, run_id: &str) -> Option<Duration> {
+    let changed = place.run(run_id).metadata().and_then(|it| it.modified());
+    changed.ok()?.elapsed().ok()
 }
 
 /// Runs that nobody drives and that have no seal: their driver died.

@@ -4,16 +4,11 @@ use std::collections::BTreeMap;
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_core::run::refs::{self, Kind};
 
 use crate::answer::Failure;
 use crate::history::{self, Landed};
 use crate::place::Place;
-
-/// What attempts left that no gate ever saw whole.
-const SALVAGED: &str = "refs/provost/salvage/";
-
-/// What attempts left, as it was captured for the gates.
-const CAPTURED: &str = "refs/provost/runs/";
 
 /// Work that a ref of ours keeps.
 #[derive(Debug, Clone)]
@@ -27,12 +22,12 @@ pub(crate) struct Kept {
 impl Kept {
     /// The run whose work it is.
     pub(crate) fn run_id(&self) -> &str {
-        self.name.split('/').nth(3).unwrap_or_default()
+        refs::run_of(&self.name).unwrap_or_default()
     }
 
     /// Whether it was saved from an attempt that did not come to its end.
     pub(crate) fn is_salvaged(&self) -> bool {
-        self.name.starts_with(SALVAGED)
+        self.name.starts_with(Kind::Salvaged.prefix())
     }
 }
 
@@ -41,7 +36,7 @@ impl Kept {
 /// What cannot be told counts as work: better too much is shown than work goes unseen.
 pub(crate) fn unlanded(place: &Place) -> Result<Vec<Kept>, Failure> {
     let mut kept = Vec::new();
-    for prefix in [SALVAGED, CAPTURED] {
+    for prefix in [Kind::Salvaged.prefix(), Kind::Captured.prefix()] {
         let refs = place.repo.refs(prefix);
         let refs = refs.map_err(|error| Failure::of(Code::GitFailed, &error))?;
         kept.extend(refs.into_iter().map(|(name, commit)| Kept { name, commit }));

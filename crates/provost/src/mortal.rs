@@ -70,6 +70,10 @@ impl Bundle for MortalBundle {
     fn list(&self) -> Result<Vec<Kept>, PortError> {
         self.0.list()
     }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        self.0.tidy()
+    }
 }
 
 /// Dies as by `kill -9`: nothing is unwound, flushed or cleaned up.

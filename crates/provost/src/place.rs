@@ -91,12 +91,17 @@ impl Place {
     fn exclude(&self) -> Result<(), Failure> {
         let info = self.repo.common_dir().join("info");
         let path = info.join("exclude");
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        if text.lines().any(|line| line.trim() == "/.provost/") {
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(unusable(&path, &error)),
+        };
+        let mut lines = text.split(|byte| *byte == b'\n');
+        if lines.any(|line| line.trim_ascii() == b"/.provost/") {
             return Ok(());
         }
         fs::create_dir_all(&info).map_err(|error| unusable(&info, &error))?;
-        let gap = if text.is_empty() || text.ends_with('\n') {
+        let gap = if text.is_empty() || text.ends_with(b"\n") {
             ""
         } else {
             "\n"
@@ -149,20 +154,17 @@ impl Place {
         }
     }
 
-    /// The registry of who holds what.
     /// Where the chains of the run `run_id` end, as the registry knows; nothing where there is none.
     pub(crate) fn pins(&self, run_id: &str) -> Result<Pins, Failure> {
         if !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
-        self.registry()?
-            .pinned(run_id)
-            .map_err(crate::session::port)
+        Ok(self.registry()?.pinned(run_id)?)
     }
 
+    /// The registry of who holds what.
     pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
-        let registry = Registry::open(&self.root.join(REGISTRY))
-            .map_err(|error| Failure::of(error.code(), &error))?;
+        let registry = Registry::open(&self.root.join(REGISTRY))?;
         Ok(LiveRegistry {
             registry,
             alive: owner::alive,

@@ -19,6 +19,8 @@ pub(crate) struct Onlooker {
     cancelled: Arc<AtomicBool>,
     began: Instant,
     step: &'static str,
+    /// Who was at work last.
+    worker: String,
 }
 
 impl Onlooker {
@@ -35,10 +37,12 @@ impl Onlooker {
             cancelled,
             began: Instant::now(),
             step: "",
+            worker: String::new(),
         }
     }
 
-    fn wish(&self) -> Wish {
+    /// What whoever looks on wants.
+    pub(crate) fn wish(&self) -> Wish {
         if self.cancelled.load(Ordering::Relaxed) {
             Wish::Cancel
         } else {
@@ -68,21 +72,54 @@ impl Onlooker {
         let _ = out.flush();
     }
 
+    /// Says what goes on now: in the line that changes, or in a lasting one where there is none.
+    pub(crate) fn says(&self, text: &str) {
+        if self.terminal {
+            self.flicker(text);
+        } else {
+            self.line(text);
+        }
+    }
+
+    /// Looks on while `step` goes on.
+    pub(crate) fn follow(&mut self, step: Step) {
+        self.step = words(step);
+    }
+
     /// Takes the line that changes away.
     pub(crate) fn clear(&self) {
-        if self.terminal && !self.quiet {
+        self.eraser().wipe();
+    }
+
+    /// What takes the line that changes away while somebody else looks on.
+    pub(crate) fn eraser(&self) -> Eraser {
+        Eraser(self.terminal && !self.quiet)
+    }
+}
+
+/// Takes the line that changes away, if there is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Eraser(bool);
+
+impl Eraser {
+    pub(crate) fn wipe(self) {
+        if self.0 {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
     }
 }
 
+/// What is said of an agent, and of the steps of preparation.
+const AGENT: &str = "agent at work";
+const PREPARE: &str = "preparing dependencies";
+
 fn words(step: Step) -> &'static str {
     match step {
         Step::Lease => "getting the lease on the scope",
-        Step::Prepare => "preparing dependencies",
+        Step::Prepare => PREPARE,
         Step::Workspace => "making the workspace",
         Step::Selftest => "testing the box",
-        Step::Agent => "agent at work",
+        Step::Agent => AGENT,
         Step::Capture => "capturing what it left",
         Step::Review => "reviewer at work",
         Step::BaseAcceptance => "acceptance commands on the base",
@@ -100,12 +137,8 @@ impl Observer for Onlooker {
             1 => String::new(),
             attempt => format!(" (attempt {attempt})"),
         };
-        let text = format!("{}{attempt} …", self.step);
-        if self.terminal {
-            self.flicker(&text);
-        } else {
-            self.line(&text);
-        }
+        self.worker.clear();
+        self.says(&format!("{}{attempt} …", self.step));
         self.wish()
     }
 
@@ -117,8 +150,17 @@ impl Observer for Onlooker {
     fn goes_on(&mut self, progress: &Progress) -> Wish {
         let seconds = progress.elapsed_ms / 1000;
         let total = self.began.elapsed().as_secs();
-        let line = progress.last_line.trim();
-        self.flicker(&format!("{} {seconds}s (run {total}s) {line}", self.step));
+        let (line, step) = (progress.last_line.trim(), self.step);
+        let who = match step {
+            // Its only worker, and named by its step.
+            AGENT => String::new(),
+            _ => format!(": {}", progress.what),
+        };
+        if self.worker != progress.what && !self.terminal && step == PREPARE {
+            self.line(&format!("{step}{who} …"));
+        }
+        self.worker.clone_from(&progress.what);
+        self.flicker(&format!("{step}{who} {seconds}s (in all {total}s) {line}"));
         self.wish()
     }
 }

@@ -14,6 +14,7 @@ use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::fix::Past;
 use provost_core::run::judge::{compare, render_ending};
+use provost_core::size;
 use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
@@ -152,15 +153,13 @@ fn layers(state: &State) -> &[Layered] {
 /// A layer, for a person.
 pub(crate) fn layer(layer: &Layered) -> String {
     let state = match &layer.made {
+        Some(made) if made.again => "made again, because somebody had changed it",
         Some(_) => "made now",
         None => "made before",
     };
-    let (name, key, bytes) = (
-        &layer.name,
-        &layer.key[..12.min(layer.key.len())],
-        layer.bytes,
-    );
-    format!("{name}  {state}, {bytes} bytes, key {key}\n")
+    let (name, key) = (&layer.name, &layer.key[..12.min(layer.key.len())]);
+    let size = size::rough(layer.bytes);
+    format!("{name}  {state}, {size}, key {key}\n")
 }
 
 fn lines(closer: &Closer) -> Value {
@@ -246,9 +245,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
             text += &format!("           {}\n", plain(&row));
         }
     }
-    for note in state.gates.values().flat_map(notes) {
-        text += &format!("  note     {}\n", plain(note));
-    }
+    text += &remarks(state);
     for left in &state.left {
         let count = counted(left.findings.len(), "thing");
         text += &format!(
@@ -261,9 +258,30 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     }
     text += &format!("  bundle   {}\n", bundle.display());
     for stream in logs(state).filter(|_| beside.closer.is_some()) {
-        text += &format!("           {}, {} bytes\n", stream.file, stream.kept);
+        let size = size::rough(stream.kept);
+        text += &format!("           {}, {size}\n", stream.file);
     }
     text + &ending(state, beside)
+}
+
+/// What is worth knowing although nothing follows from it.
+fn remarks(state: &State) -> String {
+    let mut text = String::new();
+    for note in state.gates.values().flat_map(notes) {
+        text += &format!("  note     {}\n", plain(note));
+    }
+    for ran in state
+        .tests
+        .get(&Side::Base)
+        .iter()
+        .flat_map(|base| &base.commands)
+    {
+        if ran.tally.as_ref().is_some_and(|tally| tally.ran() == 0) {
+            let line = plain(&command::line(&ran.argv));
+            text += &format!("  note     {line} ran no test on the base\n");
+        }
+    }
+    text
 }
 
 /// What was asked, when, and how long it took; whoever started the run just now knows.
@@ -447,7 +465,11 @@ fn ending(state: &State, beside: &Beside) -> String {
             } else {
                 String::new()
             };
-            format!("hint: provost explain {}\n{next}", verdict.code)
+            let details = verdict.details.as_ref();
+            let remedy = details.and_then(|details| details.get("hint")?.as_str());
+            let remedy = remedy.map(|remedy| format!("hint: {}\n", plain(remedy)));
+            let remedy = remedy.unwrap_or_default();
+            format!("{remedy}hint: provost explain {}\n{next}", verdict.code)
         }
         (None, _, None) => unsealed(),
     }

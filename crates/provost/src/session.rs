@@ -57,7 +57,7 @@ impl Session {
             })?;
         let lock = lock(&directory, &names.run_id)?;
         let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
-        Self::of(place, &names.run_id, lock, ledger.map_err(store)?)
+        Self::of(place, &names.run_id, lock, ledger?)
     }
 
     /// Takes over the run `run_id`, if nobody drives it.
@@ -65,7 +65,7 @@ impl Session {
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
         let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
-        Self::of(place, run_id, lock, ledger.map_err(store)?)
+        Self::of(place, run_id, lock, ledger?)
     }
 
     fn of(
@@ -99,17 +99,17 @@ impl Session {
     ) -> Result<State, Failure> {
         if let Some(source) = source {
             let mut ports = self.ports(observer);
-            drive::keep_source(&mut ports, &mut opened, source).map_err(port)?;
+            drive::keep_source(&mut ports, &mut opened, source)?;
         }
-        drive::open(&mut self.ports(observer), names, opened).map_err(port)?;
-        drive::drive(&mut self.ports(observer)).map_err(port)
+        drive::open(&mut self.ports(observer), names, opened)?;
+        Ok(drive::drive(&mut self.ports(observer))?)
     }
 
     /// Takes the run over after a crash and drives it to its seal.
     pub(crate) fn resume(mut self, observer: &mut dyn Observer) -> Result<State, Failure> {
         let mut ports = self.ports(observer);
-        drive::resume(&mut ports, owner()?).map_err(port)?;
-        drive::drive(&mut ports).map_err(port)
+        drive::resume(&mut ports, owner()?)?;
+        Ok(drive::drive(&mut ports)?)
     }
 
     fn ports<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Ports<'a> {
@@ -144,7 +144,7 @@ pub(crate) fn land(
         clock: &SystemClock,
         observer,
     };
-    land::land(&mut ports, run_id).map_err(port)
+    Ok(land::land(&mut ports, run_id)?)
 }
 
 /// Builds the files of the sealed run `run_id` again; nothing is written.
@@ -159,7 +159,13 @@ pub(crate) fn rehydrate(
     let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
     let sealed = SealedRun(directory);
     let known = (&pins, trusted);
-    replay::rehydrate(&mut machine, &sealed, known, &SystemClock, run_id).map_err(port)
+    Ok(replay::rehydrate(
+        &mut machine,
+        &sealed,
+        known,
+        &SystemClock,
+        run_id,
+    )?)
 }
 
 /// Does the gates and the acceptance commands of the sealed run `run_id` again, if nobody else
@@ -184,7 +190,7 @@ pub(crate) fn reexecute(
         clock: &SystemClock,
         observer,
     };
-    replay::reexecute(&mut ports, run_id).map_err(port)
+    Ok(replay::reexecute(&mut ports, run_id)?)
 }
 
 /// The bundle of a sealed run in its directory.
@@ -220,7 +226,7 @@ pub(crate) fn ledger(path: &Path, head: Head) -> Result<RunLedger, StoreError> {
 /// Takes the run over for this process, if nobody else drives it.
 pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
     let path: PathBuf = directory.join(DRIVER_LOCK);
-    match DriverLock::try_acquire(&path, &owner()?).map_err(store)? {
+    match DriverLock::try_acquire(&path, &owner()?)? {
         Some(lock) => Ok(lock),
         None => Err(
             Failure::new(Code::RunBusy, format!("another process drives {run_id}"))
@@ -232,28 +238,6 @@ pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure
 /// This process, as others know it.
 pub(crate) fn owner() -> Result<Owner, Failure> {
     owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
-}
-
-/// The failure of a command that a failure of the store stands for.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "it is what `map_err` hands over"
-)]
-pub(crate) fn store(error: StoreError) -> Failure {
-    Failure::of(error.code(), &error)
-}
-
-/// The failure of a command that a failure of a port stands for.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "it is what `map_err` hands over"
-)]
-pub(crate) fn port(error: PortError) -> Failure {
-    let failure = Failure::of(error.code, &error);
-    match error.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
 }
 
 /// Signs with the key of this user.

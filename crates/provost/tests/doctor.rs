@@ -29,6 +29,13 @@ mod tests {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     }
 
+    /// What `box --json` says beside the output of its command.
+    fn aside(output: &Output) -> Value {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+
     fn row<'a>(answer: &'a Value, name: &str) -> &'a Value {
         let rows = answer["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == name);
@@ -44,7 +51,7 @@ mod tests {
             assert!(!row["name"].as_str().unwrap().is_empty(), "{row}");
             assert!(!row["found"].as_str().unwrap().is_empty(), "{row}");
             let state = row["state"].as_str().unwrap();
-            let states = ["ok", "missing", "not_enforced", "hole"];
+            let states = ["ok", "missing", "not_enforced", "not_tried", "hole"];
             assert!(states.contains(&state), "{row}");
             assert!(state != "missing" || row["remedy"].is_string(), "{row}");
         }
@@ -149,8 +156,21 @@ mod tests {
                 .unwrap()
                 .contains("user.max_user_namespaces")
         );
-        assert_eq!(row(&answer, "box")["state"], "missing");
+        assert_eq!(row(&answer, "mount namespace")["state"], "not_tried");
+        assert_eq!(row(&answer, "box")["state"], "not_tried");
         assert_eq!(row(&answer, "box of tier `landlock`")["state"], "ok");
+        let missing = |row: &&Value| row["state"] == "missing";
+        let rows = answer["rows"].as_array().unwrap();
+        assert_eq!(
+            rows.iter().filter(missing).count(),
+            1,
+            "one thing is missing"
+        );
+
+        // Whoever asks for a box is told the same.
+        let output = without_user_namespaces(top.path(), &["box", "--json", "--", "true"]);
+        let refusal = aside(&output);
+        assert_eq!(refusal["details"]["hint"], user["remedy"], "{refusal}");
     }
 
     #[test]
@@ -158,7 +178,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let output = without_user_namespaces(top.path(), &["box", "--json", "--", "true"]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert_eq!(answer(&output)["code"], "BOX_UNAVAILABLE", "{output:?}");
+        assert_eq!(aside(&output)["code"], "BOX_UNAVAILABLE", "{output:?}");
         let asked = ["box", "--json", "--tier", "landlock", "--", "true"];
         let output = without_user_namespaces(top.path(), &asked);
         assert_eq!(output.status.code(), Some(0), "{output:?}");

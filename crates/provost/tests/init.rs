@@ -130,7 +130,7 @@ mod tests {
                 "node",
                 "npm test",
             ),
-            ("pyproject.toml", "[tool.pytest]", "python", "pytest"),
+            ("pyproject.toml", "[tool.pytest]", "python", "pytest -q"),
             ("go.mod", "", "go", "go test ./..."),
             ("Makefile", "test:\n", "make", "make test"),
             (

@@ -121,10 +121,24 @@ impl Reader {
             Adapter::Claude => claude::events(&line, &mut self.tally),
         };
         self.keep_answer(&line);
+        if events.is_empty() && self.stirs(&line) {
+            self.sum.progress += 1;
+        }
         for event in &events {
             self.note(event);
         }
         events
+    }
+
+    /// Whether a line that is no event shows that work goes on: a tool that begins, or a thought.
+    fn stirs(&self, line: &Value) -> bool {
+        let kind = text(line, "/type");
+        match self.adapter {
+            Adapter::Exec => false,
+            Adapter::Codex => kind.starts_with("item.") && text(line, "/item/type") != "error",
+            // What is of the system tells of retries, too.
+            Adapter::Claude => matches!(kind, "assistant" | "user" | "stream_event"),
+        }
     }
 
     fn note(&mut self, event: &Event) {

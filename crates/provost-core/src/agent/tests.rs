@@ -68,7 +68,7 @@ fn both_programs_tell_the_same_kinds_of_things() {
         ];
         assert_eq!(kinds, want);
         let sum = reader.sum();
-        assert_eq!((sum.events, sum.progress, sum.unread), (8, 6, 0));
+        assert_eq!((sum.events, sum.progress, sum.unread), (8, 7, 0));
         assert_eq!(
             (sum.thread.as_deref(), &sum.end),
             (Some("t-1"), &Some(End::Done))
@@ -88,6 +88,49 @@ fn both_programs_tell_the_same_kinds_of_things() {
         assert!(events.contains(&Event::FileChange {
             path: "/workspace/a".to_owned()
         }));
+    }
+}
+
+#[test]
+fn a_model_that_does_not_answer_is_no_progress_and_a_tool_that_begins_is() {
+    let cases = [
+        (
+            Adapter::Codex,
+            r#"{"type":"error","message":"retry 1/5"}"#,
+            0,
+        ),
+        (
+            Adapter::Codex,
+            r#"{"type":"item.completed","item":{"type":"error","message":"x"}}"#,
+            0,
+        ),
+        (Adapter::Codex, r#"{"type":"turn.started"}"#, 0),
+        (
+            Adapter::Codex,
+            r#"{"type":"item.started","item":{"type":"command_execution"}}"#,
+            1,
+        ),
+        (
+            Adapter::Codex,
+            r#"{"type":"item.completed","item":{"type":"reasoning","text":"x"}}"#,
+            1,
+        ),
+        (
+            Adapter::Claude,
+            r#"{"type":"system","subtype":"api_retry","attempt":3}"#,
+            0,
+        ),
+        (
+            Adapter::Claude,
+            r#"{"type":"user","message":{"content":[]}}"#,
+            1,
+        ),
+        (Adapter::Codex, "not JSON", 0),
+    ];
+    for (adapter, line, progress) in cases {
+        let lines = format!("{line}\n").repeat(3);
+        let (_, reader) = read(adapter, &lines, 64);
+        assert_eq!(reader.sum().progress, 3 * progress, "{line}");
     }
 }
 

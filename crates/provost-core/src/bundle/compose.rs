@@ -14,6 +14,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::layout::{
+    CONTRACT, EVIDENCE_REPORT, MANIFEST, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT,
+    WORK_REPORT,
+};
 use super::report::{
     ArtifactRef, BadShape, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure, GateResult,
     Gates, GitState, Judged, NextSteps, Producer, ProducerRole, Sha256, TaskResult, TaskStatus,
@@ -45,6 +49,9 @@ pub enum ComposeError {
     /// A file that must be there is not.
     #[error("the bundle has no `{0}`")]
     Missing(String),
+    /// A report cannot be written down.
+    #[error("a report cannot be written as JSON")]
+    Unwritable(#[from] serde_json::Error),
 }
 
 /// The files of a bundle so far, by name, with length and SHA-256.
@@ -72,29 +79,20 @@ impl<'a> Composer<'a> {
     /// The reports, by name; the files they refer to are there already.
     pub fn reports(&self) -> Result<Vec<(String, Vec<u8>)>, ComposeError> {
         let task = &self.state.names.task_id;
-        let result = render(&self.task_result()?);
+        let result = render(&self.task_result()?)?;
         Ok(vec![
-            (
-                "reports/review_report.json".into(),
-                render(&self.review_report()?),
-            ),
-            (
-                "reports/test_report.json".into(),
-                render(&self.test_report()?),
-            ),
-            (
-                "reports/work_report.json".into(),
-                render(&self.work_report()?),
-            ),
+            (REVIEW_REPORT.into(), render(&self.review_report()?)?),
+            (TEST_REPORT.into(), render(&self.test_report()?)?),
+            (WORK_REPORT.into(), render(&self.work_report()?)?),
             (format!("results/{task}/result.json"), result.clone()),
-            ("reports/task_result.json".into(), result),
+            (TASK_RESULT.into(), result),
         ])
     }
 
     /// What is there and what is not, once all other files are.
-    pub fn evidence_report(&self) -> Vec<u8> {
+    pub fn evidence_report(&self) -> Result<Vec<u8>, ComposeError> {
         // Written after this report, or this report itself.
-        let later = ["manifest.json", "reports/evidence_report.json"];
+        let later = [MANIFEST, EVIDENCE_REPORT];
         let absent = |name: &&str| !self.files.contains_key(*name) && !later.contains(name);
         let expected = REQUIRED.into_iter().chain(EXPECTED);
         let missing: Vec<String> = expected.filter(absent).map(str::to_owned).collect();
@@ -176,12 +174,12 @@ impl<'a> Composer<'a> {
             started_at: time(&self.state.began)?,
             finished_at: time(&self.state.latest)?,
             summary: self.verdict.reason.clone(),
-            artifacts: vec![self.file("contract.json")?],
+            artifacts: vec![self.file(CONTRACT)?],
             git: GitState {
                 baseline_ref: self.state.opened.base_commit.to_string(),
                 head_ref: self.head_ref(),
                 changed_files: self.file("diff_name_only.txt")?,
-                patch: self.file("patch.diff")?,
+                patch: self.file(PATCH)?,
             },
             gates: Gates {
                 diff_gate: self.gate(Gate::Diff),
@@ -228,7 +226,7 @@ impl<'a> Composer<'a> {
             } else {
                 WorkStatus::Fail
             },
-            patch_ref: "patch.diff".into(),
+            patch_ref: PATCH.into(),
             diff_summary: format!("{} changed", counted(changes, "file")),
             evidence_refs: Map::new(),
             failure_reason: self.failure_reason().unwrap_or_default(),
@@ -396,11 +394,10 @@ fn time(text: &str) -> Result<Time, BadShape> {
     text.to_owned().try_into()
 }
 
-fn render(value: &impl Serialize) -> Vec<u8> {
-    // Structures with string keys; serialising them cannot fail.
-    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+fn render(value: &impl Serialize) -> Result<Vec<u8>, ComposeError> {
+    let mut bytes = serde_json::to_vec_pretty(value)?;
     bytes.push(b'\n');
-    bytes
+    Ok(bytes)
 }
 
 fn violations(verdict: &Verdict) -> Vec<String> {

@@ -11,6 +11,27 @@ pub const AFTER: &str = "after.jsonl";
 /// The lock of the driver, which holds who drove last.
 pub const DRIVER_LOCK: &str = "driver.lock";
 
+/// The contract.
+pub const CONTRACT: &str = "contract.json";
+/// The difference.
+pub const PATCH: &str = "patch.diff";
+/// The paths that differ.
+pub const CHANGED: &str = "diff_name_only.txt";
+/// The commit the work began from.
+pub const BASELINE: &str = "git/baseline_commit.txt";
+/// The objects that prove the difference.
+pub const PACK: &str = "git/objects.pack";
+/// What the task came to.
+pub const TASK_RESULT: &str = "reports/task_result.json";
+/// What was done.
+pub const WORK_REPORT: &str = "reports/work_report.json";
+/// Who looked at it.
+pub const REVIEW_REPORT: &str = "reports/review_report.json";
+/// What the tests said.
+pub const TEST_REPORT: &str = "reports/test_report.json";
+/// What evidence is there.
+pub const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
+
 /// What lies in the directory of a run and cannot be named in its manifest: the manifest itself,
 /// what is signed over it, what comes after the seal, and the lock.
 ///

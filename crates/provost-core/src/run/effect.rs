@@ -30,6 +30,9 @@ use crate::protect::{self, Extra, Protection};
 use crate::scope::Scope;
 use crate::tier::Tier;
 
+/// Where the checkout is in a box; always the same, so that build caches fit.
+pub const TREE: &str = "/workspace";
+
 /// What a step asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -192,6 +195,8 @@ pub struct Selftest {
     pub agent: Agent,
     /// What will have the other.
     pub acceptance: Accept,
+    /// Where the agent may write.
+    pub scope: Scope,
 }
 
 /// How a program that is known is told its task and understood.

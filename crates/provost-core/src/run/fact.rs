@@ -12,7 +12,7 @@ pub use fix::{Fix, Trigger};
 pub use layer::{Layered, Made};
 pub use review::{ReviewRun, Reviewer};
 use serde::{Deserialize, Serialize};
-pub use tested::{Attempt, BoxTest, Probed};
+pub use tested::{BoxTest, Probe, Probed};
 pub use told::Told;
 
 use super::{Gate, Step};

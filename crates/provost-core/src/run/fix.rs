@@ -156,7 +156,7 @@ impl State {
         *retries = retries.saturating_sub(number);
         Some(Fix {
             number,
-            contract_sha256: contract::digest(&contract),
+            contract_sha256: contract::digest(&contract).ok()?,
             path: format!("tasks/{}/contract.json", contract.task_id),
             contract,
         })
@@ -228,7 +228,8 @@ impl State {
     fn begin_fix(&mut self, fix: Fix) -> Option<()> {
         let number = usize::try_from(fix.number).ok()?;
         let in_turn = number == self.past.len() + 1 && number <= self.most_fixes();
-        let whole = fix.contract_sha256 == contract::digest(&fix.contract);
+        let digest = contract::digest(&fix.contract);
+        let whole = digest.is_ok_and(|digest| digest == fix.contract_sha256);
         let named = fix.path == format!("tasks/{}/contract.json", fix.contract.task_id);
         let within = beyond(&self.opened.contract, &fix).is_none();
         self.trigger.take()?;
@@ -249,6 +250,8 @@ impl State {
         self.attempt += 1;
         // The box of the next agent is another one.
         self.tested = None;
+        // Its layers went with the workspace before.
+        self.layers = None;
         self.contract = self.resolve_fix(fix.contract);
         Some(())
     }

@@ -3,16 +3,18 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod program;
 mod review;
 
 pub use acceptance::{compare, judge_tests, render_ending};
+pub use program::{Lack, judge_programs};
 
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::fact::{AgentRun, Attempt, Ending, Opened, ResultFile, Side, TestRun};
+use super::fact::{AgentRun, Ending, Opened, Probe, ResultFile, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
 use crate::agent::Adapted;
 use crate::agent::reader::End;
@@ -51,18 +53,49 @@ impl Opened {
             Trust::FromFile
         };
         let contract = contract::resolve(document, &policy, trust)?;
-        let (tier, least) = (contract.tier, self.least_tier);
-        if tier < least {
+        if let Some(lack) = self.lacks(contract.tier) {
             return Err(vec![Problem {
                 path: "/x_provost/tier".to_owned(),
                 code: Code::ContractInvalid,
-                problem: format!(
-                    "(`{tier}`) is weaker than the policy of the repository accepts: `least_tier` \
-                     under `[box]` in provost.toml is `{least}`"
-                ),
+                problem: format!("(`{}`) {lack}", contract.tier),
             }]);
         }
         Ok(contract.under(&self.limits))
+    }
+
+    /// What boxes of `tier` lack for the policy and the agent of this run.
+    fn lacks(&self, tier: Tier) -> Option<String> {
+        let least = self.least_tier;
+        if tier < least {
+            return Some(format!(
+                "is weaker than the policy of the repository accepts: `least_tier` under `[box]` in \
+                 provost.toml is `{least}`"
+            ));
+        }
+        if tier == Tier::Namespaces {
+            return None;
+        }
+        // It has no mounts and no network of its own.
+        if !self.prepare.is_empty() {
+            let lack = "cannot hold what the `[[prepare]]` steps of provost.toml make: take tier \
+                        `namespaces`";
+            return Some(lack.to_owned());
+        }
+        if self.workspace == WorkspaceChoice::Overlay {
+            let lack = "cannot hold a workspace of kind `overlay`: take tier `namespaces`, or kind \
+                        `copy`";
+            return Some(lack.to_owned());
+        }
+        let reviewer = self
+            .review
+            .as_ref()
+            .and_then(|review| review.adapted.as_ref());
+        let adapted = self.adapted.as_ref().or(reviewer)?;
+        Some(format!(
+            "has no network, and the agent `{}` cannot work without its model: take tier \
+             `namespaces`",
+            adapted.adapter
+        ))
     }
 }
 
@@ -96,7 +129,7 @@ impl State {
             let reason = format!("the contract asks for tier `{tier}`, not `{}`", test.tier);
             return Verdict::deny(Code::BoxUnavailable, reason);
         }
-        let excused = |attempt: &Attempt| tier.excuses(test.processes, &attempt.name);
+        let excused = |attempt: &Probe| tier.excuses(test.processes, &attempt.name);
         let leaks: Vec<String> = test
             .attempts()
             .filter(|(_, attempt)| !attempt.held && !excused(attempt))
@@ -239,8 +272,8 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
         Ending::OutputLimit => Verdict::deny(
             Code::AgentOutputLimit,
             format!(
-                "the agent wrote {} bytes and was ended",
-                agent.stdout.bytes + agent.stderr.bytes
+                "the agent wrote {} and was ended",
+                size::rough(agent.stdout.bytes.saturating_add(agent.stderr.bytes))
             ),
         ),
         Ending::MemoryLimit

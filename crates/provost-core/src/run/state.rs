@@ -286,6 +286,8 @@ impl State {
             // The next agent may meet another kernel or another program than was tested.
             self.tested = None;
             self.gates.remove(&Gate::Box);
+            // Layers are held by a process, and may be gone since.
+            self.layers = None;
         }
     }
 

@@ -1,15 +1,17 @@
 mod effect;
 mod fix;
 mod lost;
+mod program;
 mod review;
+mod tier;
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use super::fact::{
-    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
-    Opened, Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Probe,
+    Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -67,7 +69,7 @@ fn opened() -> Fact {
     });
     let contract = contract::parse(document.to_string().as_bytes()).unwrap();
     Fact::Opened(Box::new(Opened {
-        contract_sha256: contract::digest(&contract),
+        contract_sha256: contract::digest(&contract).unwrap(),
         contract_source: None,
         contract,
         typed: false,
@@ -215,8 +217,8 @@ fn a_contract_that_breaks_a_rule_passes_no_gate() {
     assert!(!state.judge(Gate::Diff).allow);
 }
 
-fn attempt(held: bool) -> Attempt {
-    Attempt {
+fn attempt(held: bool) -> Probe {
+    Probe {
         name: "write".to_owned(),
         walls: vec!["root".to_owned()],
         tried: "write outside".to_owned(),

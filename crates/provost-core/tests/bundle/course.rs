@@ -11,8 +11,8 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
-    Opened, Placed, Probed, Published, ResultFile, ReviewRun, Reviewer, Side, Stream, TestRun,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
+    Placed, Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, Side, Stream, TestRun,
     WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
@@ -86,7 +86,7 @@ fn opened(draft: &Draft) -> Fact {
     let contract = read(&draft.contract).unwrap_or_else(|_| read(&contract(base)).unwrap());
     let word = || "x".to_owned();
     Fact::Opened(Box::new(Opened {
-        contract_sha256: contract::digest(&contract),
+        contract_sha256: contract::digest(&contract).unwrap(),
         contract_source: None,
         contract,
         typed: false,
@@ -121,7 +121,7 @@ fn probed() -> Probed {
     Probed {
         shape: sha256(b"shape"),
         cached: false,
-        attempts: vec![Attempt {
+        attempts: vec![Probe {
             name: "write".to_owned(),
             walls: vec!["root".to_owned()],
             tried: "write outside".to_owned(),

@@ -102,7 +102,7 @@ impl Hired {
         let has_key = typed.iter().any(|it| it.endpoint == *place);
         let missing = key.filter(|_| !has_key);
         if provider.login == Login::None && has_key {
-            let reason = format!("--credential for `{place}`, where the agent has no login");
+            let reason = format!("a credential is for `{place}`, where the agent has no login");
             let hint = "leave `login = \"none\"` out of the agent in provost.toml";
             return Err(PortError::new(Code::UsageError, reason).hint(hint));
         }
@@ -110,7 +110,7 @@ impl Hired {
             if !own {
                 let reason = format!(
                     "the agent's model is at `{place}` and gets no key; \
-                     if you trust that place: --credential '{key}'"
+                     if you trust that place, give it the credential '{key}'"
                 );
                 return Err(PortError::new(Code::UsageError, reason).hint(PLACE));
             }
@@ -119,7 +119,7 @@ impl Hired {
         if !own && !is_granted(place, document) {
             let reason = format!(
                 "the agent's model is at `{place}`, which is not granted; \
-                 if you trust that place: --net {place}"
+                 if you trust that place, grant it"
             );
             return Err(PortError::new(Code::UsageError, reason).hint(PLACE));
         }
@@ -142,16 +142,22 @@ fn unknown(name: &str, policy: &Policy) -> PortError {
     };
     let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
     PortError::new(Code::NotFound, reason)
-        .hint("name a command with --agent-cmd, or add [agents.NAME] to provost.toml and commit it")
+        .hint("name a command instead, or add [agents.NAME] to provost.toml and commit it")
 }
 
 fn typed(text: &str) -> Result<Vec<String>, PortError> {
     let argv = command::split(text).map_err(|flaw| {
-        PortError::new(Code::UsageError, format!("--agent-cmd `{text}`: {flaw}"))
-            .hint("for a shell, quote it: --agent-cmd \"sh -c '…'\"")
+        PortError::new(
+            Code::UsageError,
+            format!("the agent's command `{text}`: {flaw}"),
+        )
+        .hint("for a shell, quote it: \"sh -c '…'\"")
     })?;
     if argv.is_empty() {
-        return Err(PortError::new(Code::UsageError, "--agent-cmd is empty"));
+        return Err(PortError::new(
+            Code::UsageError,
+            "the agent's command is empty",
+        ));
     }
     Ok(argv)
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use provost_core::change::{Change, Ignored, Node as Entry};
 use provost_core::code::Code;
-use provost_core::object::{Kind, Mode, ObjectFormat, Oid, sha256};
+use provost_core::object::{self, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, Attempt, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probed,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probe, Probed,
     Published, ResultFile, ReviewRun, Salvage, Side, Stream, TestRun, WorkspaceKind,
 };
+use provost_core::run::refs::Kind;
 use provost_core::run::{Step, effect};
 use provost_core::tier::{Processes, Tier};
 
@@ -77,6 +78,8 @@ pub struct SimHost {
     pub dies_at_work: bool,
     /// The step that this machine cannot do.
     pub refuses: Option<Step>,
+    /// Since which start of the machine somebody holds the prepared layers.
+    held: Option<u32>,
 }
 
 impl SimHost {
@@ -91,7 +94,16 @@ impl SimHost {
             agents: BTreeMap::new(),
             dies_at_work: false,
             refuses: None,
+            held: None,
         }
+    }
+
+    /// Refuses a box whose layers nobody holds.
+    fn need(&self, order: &effect::Prepare) -> Result<(), PortError> {
+        if order.steps.is_empty() || self.held == Some(self.power.starts()) {
+            return Ok(());
+        }
+        Err(PortError::new(Code::Bug, "nobody holds the layers"))
     }
 
     fn refuse(&self, step: Step) -> Result<(), PortError> {
@@ -122,7 +134,7 @@ fn ending(wish: Control, status: i32) -> Ending {
 
 /// An object id made from a word.
 pub fn oid(word: &str) -> Oid {
-    let id = ObjectFormat::Sha256.oid(Kind::Blob, word.as_bytes());
+    let id = ObjectFormat::Sha256.oid(object::Kind::Blob, word.as_bytes());
     id.unwrap_or_else(|_| unreachable!("SHA-256 has no collision attack"))
 }
 
@@ -130,7 +142,7 @@ impl Host for SimHost {
     fn keep_base(&mut self, run_id: &str, _: &Oid) -> Result<(), PortError> {
         let Self { power, refs, .. } = self;
         power.call(|| {
-            refs.insert(format!("refs/provost/base/{run_id}"));
+            refs.insert(Kind::Base.of_run(run_id));
         })
     }
 
@@ -148,7 +160,9 @@ impl Host for SimHost {
             bytes: 1,
             made: None,
         };
-        self.power.call(|| order.steps.iter().map(layer).collect())
+        let layers = self.power.call(|| order.steps.iter().map(layer).collect());
+        self.held = Some(self.power.starts());
+        layers
     }
 
     fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError> {
@@ -166,8 +180,9 @@ impl Host for SimHost {
         })
     }
 
-    fn selftest(&mut self, _: &effect::Selftest) -> Result<BoxTest, PortError> {
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError> {
         self.refuse(Step::Selftest)?;
+        self.need(&order.agent.prepare)?;
         self.power.call(|| BoxTest {
             tier: Tier::default().name().to_owned(),
             processes: Processes::Own,
@@ -189,6 +204,7 @@ impl Host for SimHost {
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError> {
         self.refuse(Step::Agent)?;
+        self.need(&agent.prepare)?;
         if self.dies_at_work {
             self.power.fail();
         }
@@ -389,7 +405,7 @@ fn probed() -> Probed {
     Probed {
         shape: sha256(b"shape"),
         cached: false,
-        attempts: vec![Attempt {
+        attempts: vec![Probe {
             name: "write outside".to_owned(),
             walls: vec!["root".to_owned()],
             tried: "write outside".to_owned(),

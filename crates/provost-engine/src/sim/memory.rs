@@ -207,4 +207,9 @@ impl Bundle for SimBundle {
         };
         self.power.call(|| self.files.iter().map(kept).collect())
     }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        // Files are written whole here.
+        self.power.call(|| ())
+    }
 }

@@ -133,7 +133,7 @@ fn opening(retries: u32) -> Opened {
     });
     let contract = contract::parse(document.to_string().as_bytes()).unwrap();
     Opened {
-        contract_sha256: contract::digest(&contract),
+        contract_sha256: contract::digest(&contract).unwrap(),
         contract_source: None,
         contract,
         typed: true,

@@ -12,6 +12,8 @@ use provost_core::object::hex;
 use provost_core::run::fact::{ResultFile, Stream, Told};
 use sha2::{Digest as _, Sha256};
 
+use crate::boxes;
+
 /// What is read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -28,6 +30,9 @@ pub(crate) struct Ears {
     written: u64,
     hasher: Sha256,
     last: String,
+    /// How much of the stream was read, and how much of it can be read while it comes.
+    heard: u64,
+    most: u64,
 }
 
 impl Ears {
@@ -52,6 +57,8 @@ impl Ears {
             written: 0,
             hasher: Sha256::new(),
             last: String::new(),
+            heard: 0,
+            most: boxes::head(boxes::Limits::default().output_bytes),
         })
     }
 
@@ -70,10 +77,23 @@ impl Ears {
             if length == 0 {
                 break;
             }
+            self.heard += length as u64;
             let events = self.reader.push(&chunk[..length]);
             self.write(&events)?;
         }
         Ok(self.budget.exceeded(&self.reader.sum().usage).is_some())
+    }
+
+    /// What stands for its progress after it has printed so many bytes: what shows work, and not
+    /// complaints about a model that does not answer. What cannot be read while it comes, because
+    /// only the end of a long stream is kept, counts as it is.
+    pub(crate) fn said(&self, printed: u64) -> u64 {
+        let unheard = if self.heard >= self.most {
+            printed.saturating_sub(self.heard)
+        } else {
+            0
+        };
+        self.reader.sum().progress.saturating_add(unheard)
     }
 
     /// The last thing it told, for the eye.

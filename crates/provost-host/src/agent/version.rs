@@ -1,7 +1,6 @@
 //! Asks an installed program for its version, in a box: it may be anything.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use provost_core::agent::Adapted;
@@ -10,7 +9,7 @@ use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
 use super::Installed;
-use crate::boxes::{BoxError, Command, Control, How, Launcher, Profile, Stdin};
+use crate::boxes::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
 use crate::machine::user_toolchain;
 
 /// How long a program may take to say its version.
@@ -19,16 +18,14 @@ const SECONDS: u64 = 60;
 impl Installed {
     /// What the program says when it is asked for its version in a box without network.
     pub fn version(&self, agent: &Adapted) -> Result<String, PortError> {
-        let scratch = std::env::temp_dir().join(format!("provost-version-{}", std::process::id()));
-        let made = fs::DirBuilder::new().mode(0o700).create(&scratch);
-        made.map_err(|error| PortError::of(Code::HostFailed, error))?;
-        let said = self.ask(agent, &scratch);
-        let _ = fs::remove_dir_all(&scratch);
+        let scratch = Scratch::make(&std::env::temp_dir());
+        let scratch = scratch.map_err(|error| PortError::of(Code::HostFailed, error))?;
+        let said = self.ask(agent, scratch.path());
+        scratch.remove();
         said
     }
 
     fn ask(&self, agent: &Adapted, scratch: &Path) -> Result<String, PortError> {
-        let refused = |error: BoxError| PortError::of(error.code(), error);
         let failed = |what: String| PortError::new(Code::AgentFailed, what);
         let mut profile = Profile::minimal();
         user_toolchain().add_to(&mut profile);
@@ -40,10 +37,8 @@ impl Installed {
             stdout: scratch.join("stdout"),
             stderr: scratch.join("stderr"),
         };
-        let running = Launcher::own()
-            .start(&profile, &command, |_| Ok(()))
-            .map_err(refused)?;
-        let ended = running.wait(&mut |_| Control::Continue).map_err(refused)?;
+        let running = Launcher::own().start(&profile, &command, |_| Ok(()))?;
+        let ended = running.wait(&mut |_| Control::Continue)?;
         if ended.how != How::Exited(0) {
             return Err(failed(format!(
                 "it does not start in the box: {:?}",

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -85,14 +85,7 @@ impl Launcher {
         outlet: Outlet,
         on_birth: impl FnOnce(&Birth) -> io::Result<()>,
     ) -> Result<Running, BoxError> {
-        let mut running = self.spawn(profile, command)?;
-        let birth = match running.next_word(PATIENCE)? {
-            Some(Message::Born(pid)) => match Birth::of(pid) {
-                Some(birth) => birth.keeping(profile.tier),
-                None => return Err(refusal(running.next_word(PATIENCE)?)),
-            },
-            other => return Err(refusal(other)),
-        };
+        let (mut running, birth) = patiently(|| self.bear(profile, command))?;
         running.guard.enter(birth.pid);
         on_birth(running.birth.insert(birth)).map_err(BoxError::Birth)?;
         if let Network::Proxy(grants) = &profile.network {
@@ -108,6 +101,19 @@ impl Launcher {
         }
         running.go();
         Ok(running)
+    }
+
+    /// Makes the box, whose payload does not run yet.
+    fn bear(&self, profile: &Profile, command: &Command) -> Result<(Running, Birth), BoxError> {
+        let running = self.spawn(profile, command)?;
+        let birth = match running.next_word(PATIENCE)? {
+            Some(Message::Born(pid)) => Birth::of(pid),
+            other => return Err(refusal(other)),
+        };
+        match birth {
+            Some(birth) => Ok((running, birth.keeping(profile.tier))),
+            None => Err(refusal(running.next_word(PATIENCE)?)),
+        }
     }
 
     fn spawn(&self, profile: &Profile, command: &Command) -> Result<Running, BoxError> {
@@ -166,6 +172,26 @@ impl Launcher {
     }
 }
 
+/// How long a machine that has no process left just now is asked again.
+const CROWDED: Duration = Duration::from_secs(2);
+/// The first pause before it is asked again; each one is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Tries again for a while what the machine refused only because it was crowded.
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    let since = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match attempt() {
+            Err(error) if error.is_transient() && since.elapsed() + pause < CROWDED => {
+                std::thread::sleep(pause);
+                pause *= 2;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// Why a box was not born, from the launcher's word.
 fn refusal(word: Option<Message>) -> BoxError {
     match word {
@@ -174,6 +200,7 @@ fn refusal(word: Option<Message>) -> BoxError {
             Message::Born(_)
             | Message::Exited(_)
             | Message::Signalled(_)
+            | Message::UsedUp
             | Message::Killed
             | Message::Undead,
         )
@@ -218,4 +245,41 @@ pub(crate) fn sockets() -> Result<(OwnedFd, OwnedFd), BoxError> {
         None,
     )
     .map_err(BoxError::machine("a socket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    fn refused(errno: Errno) -> BoxError {
+        BoxError::machine("a launcher")(errno)
+    }
+
+    #[test]
+    fn only_a_crowded_machine_is_asked_again_and_not_for_ever() {
+        let mut asked = 0;
+        let mut twice_crowded = || {
+            asked += 1;
+            if asked < 3 {
+                Err(refused(Errno::AGAIN))
+            } else {
+                Ok(asked)
+            }
+        };
+        assert_eq!(patiently(&mut twice_crowded).unwrap(), 3);
+
+        let mut asked = 0;
+        let mut forbidden = || -> Result<(), BoxError> {
+            asked += 1;
+            Err(refused(Errno::PERM))
+        };
+        patiently(&mut forbidden).unwrap_err();
+        assert_eq!(asked, 1);
+
+        let since = Instant::now();
+        patiently(|| -> Result<(), BoxError> { Err(refused(Errno::AGAIN)) }).unwrap_err();
+        assert!(since.elapsed() < CROWDED);
+    }
 }

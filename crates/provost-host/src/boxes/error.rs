@@ -4,8 +4,11 @@ use std::io;
 use std::path::PathBuf;
 
 use provost_core::code::Code;
+use provost_engine::ports::PortError;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use super::switches;
 
 /// Why a box did not start or could not be followed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,22 @@ impl BoxError {
         }
     }
 
+    /// Whether the machine had no process left just now, and may have one in a moment.
+    pub(crate) fn is_transient(&self) -> bool {
+        let again = Errno::AGAIN.raw_os_error();
+        match self {
+            Self::Start { stage, errno, .. } => stage == "clone" && *errno == again,
+            Self::Machine { source, .. } | Self::Launcher { source, .. } => {
+                source.raw_os_error() == Some(again)
+            }
+            Self::Profile(_)
+            | Self::LauncherLost
+            | Self::Birth(_)
+            | Self::Output { .. }
+            | Self::Undead { .. } => false,
+        }
+    }
+
     /// Whether the box was made and only the program in it could not be executed.
     pub fn is_exec(&self) -> bool {
         matches!(self, Self::Start { stage, .. } if stage.starts_with(EXEC))
@@ -97,6 +116,20 @@ impl BoxError {
         move |errno| Self::Machine {
             what,
             source: errno.into(),
+        }
+    }
+}
+
+impl From<BoxError> for PortError {
+    fn from(error: BoxError) -> Self {
+        let hint = match &error {
+            BoxError::Start { hint, .. } => Some(hint.clone()),
+            _ => None,
+        };
+        let failure = Self::of(error.code(), error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 }
@@ -172,17 +205,19 @@ pub fn symbol(errno: i32) -> String {
 pub(crate) fn remedy(stage: &str, errno: i32) -> String {
     let word = stage.split(' ').next().unwrap_or(stage);
     let text = match (word, Errno::from_raw_os_error(errno)) {
-        ("clone", Errno::NOSPC | Errno::USERS) => {
-            "no user namespace is left: raise the sysctl user.max_user_namespaces"
+        ("clone" | "fork", Errno::AGAIN) => {
+            "there is no process left for this user: end some, or raise the limit (`ulimit -u`, \
+             TasksMax of the service, or the pids limit of the container)"
         }
         ("clone", Errno::INVAL | Errno::NOSYS) => {
             "the kernel has no user namespaces: use one built with CONFIG_USER_NS"
         }
-        ("clone" | "uid_map" | "gid_map" | "setgroups", _) => {
-            "unprivileged user namespaces are switched off: set the sysctls \
-             kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0, \
-             or give the program an AppArmor profile with `userns`; in a container, run it with a \
-             seccomp profile that allows clone, mount and pivot_root"
+        ("clone", Errno::NOSPC | Errno::USERS) if switches::switched_off().is_empty() => {
+            "no user namespace is left: raise the sysctl user.max_user_namespaces"
+        }
+        ("clone" | "uid_map" | "gid_map" | "setgroups", _)
+        | ("mount" | "root" | "pivot_root", Errno::PERM | Errno::ACCESS) => {
+            return switches::remedy();
         }
         ("network", Errno::NOSPC | Errno::USERS) => {
             "no network namespace is left: raise the sysctl user.max_net_namespaces"
@@ -197,11 +232,6 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         ("proc", _) => {
             "the outer /proc is masked, as container engines do: run the container with \
              `--security-opt systempaths=unconfined`, or outside a container"
-        }
-        ("mount" | "root" | "pivot_root", Errno::PERM | Errno::ACCESS) => {
-            "mounting is refused inside a user namespace: set the sysctl \
-             kernel.apparmor_restrict_unprivileged_userns=0, and in a container allow mount, \
-             open_tree, move_mount and pivot_root"
         }
         ("mount" | "protect", Errno::NOENT) => {
             "the path does not exist: look at the profile's mounts"

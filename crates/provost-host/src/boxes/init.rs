@@ -1,19 +1,26 @@
 //! The first process of a box: makes its walls, starts the payload, reaps, and takes all with it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use provost_core::tier::Processes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal, WaitOptions, WaitStatus};
 
 use super::error::Failure;
 use super::minimal::INSIDE_ID;
-use super::profile::{Network, lacks};
+use super::profile::{Network, Profile, lacks};
 use super::sys;
 use super::wire::{Message, Spec};
 use super::{launcher, network, outlet, payload, root};
+
+/// How long a machine that has no process left is asked again, and how often.
+const CROWDED: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What init has from the launcher.
 pub(crate) struct Inheritance {
@@ -33,21 +40,52 @@ pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
     match set_up(spec, inheritance).and_then(|()| start(spec)) {
         Ok(pid) => {
             let _ = launcher::release_streams();
-            report(status, &reap(pid));
+            let ended = reap(pid);
+            let failed = !matches!(ended, Message::Exited(0));
+            let last = if failed && is_full(&spec.profile) {
+                Message::UsedUp
+            } else {
+                ended
+            };
+            report(status, &last);
         }
         Err(failure) => report(status, &Message::Failed(failure)),
     }
     sys::leave(0)
 }
 
+/// Whether the box has as many processes as it may, counting the payload that just ended: then one
+/// more was refused, and programs seldom say why they failed.
+fn is_full(profile: &Profile) -> bool {
+    if profile.processes != Processes::Own {
+        return false;
+    }
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let processes = entries(Path::new("/proc")).filter(|entry| {
+        let name = entry.file_name();
+        name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+    });
+    let tasks: usize = processes
+        .map(|process| entries(&process.path().join("task")).count())
+        .sum();
+    tasks as u64 + 1 >= profile.limits.processes
+}
+
 /// Starts the payload, and says why not if it did not become its program.
 pub(crate) fn start(spec: &Spec) -> Result<i32, Failure> {
     let mut refused = None;
-    let pid = sys::spawn(&mut || {
-        refused = Some(payload::run(spec));
-        127
-    })
-    .map_err(Failure::at("fork"))?;
+    let deadline = Instant::now() + CROWDED;
+    let pid = loop {
+        let forked = sys::spawn(&mut || {
+            refused = Some(payload::run(spec));
+            127
+        });
+        match forked {
+            // The machine may have no process left just now.
+            Err(Errno::AGAIN) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            forked => break forked.map_err(Failure::at("fork"))?,
+        }
+    };
     refused.map_or(Ok(pid), Err)
 }
 

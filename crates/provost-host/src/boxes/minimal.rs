@@ -22,9 +22,12 @@ pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(crate) const INSIDE_ID: u32 = 1000;
 
 /// What is kept of `/etc`, where the host has it.
-const ETC: [&str; 6] = [
+const ETC: [&str; 8] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
+    // Not its `settings.xml`, which may name passwords.
+    "/etc/maven/m2.conf",
+    "/etc/maven/logging",
     "/etc/ssl/certs",
     "/etc/pki/tls/certs",
     "/etc/pki/ca-trust/extracted",

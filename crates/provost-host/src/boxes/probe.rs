@@ -21,11 +21,13 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::profile::{Limits, Network};
-use super::rungs;
 use super::wall::Wall;
+use super::{rungs, search};
 
 /// Argument of a probe that only shows that it runs.
 pub(crate) const NOTHING: &str = "nothing";
+/// Argument of a probe that looks for the programs that follow.
+pub(crate) const FIND: &str = "find";
 /// Argument of a process outside that tries what namespaces are made of.
 pub(crate) const RUNGS: &str = "rungs";
 /// Argument of a process outside that waits to be attacked until its standard input ends.
@@ -163,6 +165,7 @@ pub(crate) fn trials() -> impl Iterator<Item = &'static Trial> {
 pub(crate) fn run(argument: &str) -> i32 {
     match argument {
         NOTHING => 0,
+        FIND => search::look(std::env::args().skip(3)),
         RUNGS => rungs::climb(),
         VICTIM => i32::from(io::stdin().read_to_end(&mut Vec::new()).is_err()),
         task => match serde_json::from_str(task) {

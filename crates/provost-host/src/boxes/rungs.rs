@@ -62,17 +62,31 @@ impl Rung {
 /// The rung of a `/proc` that shows only the box.
 pub const OWN_PROC: &str = "own /proc";
 /// The rung of the file system that the root of a box is made on.
-const MEMORY: &str = "file system in memory";
+pub const MEMORY: &str = "file system in memory";
 /// The rung of workspaces that cost nothing.
 pub const LAYERS: &str = "overlay in memory";
+
+const USERS: &str = "user namespace";
+const PROCESSES: &str = "process namespace";
+const MOUNTS: &str = "mount namespace";
+
+/// The rungs that the rung `name` stands on.
+pub fn below(name: &str) -> &'static [&'static str] {
+    match name {
+        USERS => &[],
+        OWN_PROC | MEMORY => &[USERS, PROCESSES, MOUNTS],
+        LAYERS => &[USERS, PROCESSES, MOUNTS, MEMORY],
+        _ => &[USERS],
+    }
+}
 
 /// A directory of every machine, to hang something up where nobody else sees it.
 const ANYWHERE: &str = "/tmp";
 
 const KINDS: [(&str, libc::c_int); 6] = [
-    ("user namespace", 0),
-    ("process namespace", libc::CLONE_NEWPID),
-    ("mount namespace", libc::CLONE_NEWNS),
+    (USERS, 0),
+    (PROCESSES, libc::CLONE_NEWPID),
+    (MOUNTS, libc::CLONE_NEWNS),
     ("network namespace", libc::CLONE_NEWNET),
     ("ipc namespace", libc::CLONE_NEWIPC),
     ("host name namespace", libc::CLONE_NEWUTS),

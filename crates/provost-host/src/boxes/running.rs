@@ -65,6 +65,9 @@ pub struct Progress {
 pub enum Control {
     /// Go on.
     Continue,
+    /// Go on; this number stands for what was said so far, because the watch can tell work from
+    /// waiting.
+    Said(u64),
     /// End the box.
     Cancel,
 }
@@ -172,6 +175,7 @@ impl Running {
             (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
             (None, Some(Message::Exited(code))) => How::Exited(code),
             (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
+            (None, Some(Message::UsedUp)) => How::ProcessLimit,
             (None, Some(Message::Born(_) | Message::Killed) | None) => {
                 return Err(BoxError::LauncherLost);
             }
@@ -204,11 +208,12 @@ impl Running {
         }
         if asked.elapsed() >= TICK {
             *asked = Instant::now();
-            if watch(progress) == Control::Cancel {
-                return Ok(Some(How::Cancelled));
-            }
+            let said = match watch(progress) {
+                Control::Cancel => return Ok(Some(How::Cancelled)),
+                Control::Continue => progress.stdout_bytes + progress.stderr_bytes,
+                Control::Said(said) => said,
+            };
             if let Some(birth) = &self.birth {
-                let said = progress.stdout_bytes + progress.stderr_bytes;
                 return self.guard.breach(birth.pid, self.since, said);
             }
         }

@@ -107,6 +107,11 @@ impl Stream {
     }
 }
 
+/// How much of a stream of which `limit` bytes are kept can be read while it comes.
+pub fn head(limit: u64) -> u64 {
+    limit - (limit / 2).min(LONGEST_TAIL)
+}
+
 /// The beginning as it comes, the end when it is known.
 #[derive(Debug)]
 struct Kept<W> {
@@ -122,7 +127,7 @@ struct Kept<W> {
 
 impl<W: io::Write> Kept<W> {
     fn new(file: W, limit: u64) -> Self {
-        let tail_limit = (limit / 2).min(LONGEST_TAIL);
+        let tail_limit = limit - head(limit);
         Self {
             file,
             hasher: Sha256::new(),

@@ -112,12 +112,15 @@ struct Finder {
 impl Finder {
     /// Takes what the programs in `directory` need; answers whether they are there then.
     fn take(&mut self, directory: &Path) -> bool {
-        if SYSTEM.iter().any(|system| directory.starts_with(system)) {
-            return true;
-        }
         if directory.starts_with(&self.cargo) {
             self.rust();
-        } else if directory.starts_with(&self.pyenv) {
+        } else if directory.join("rustup").is_file() && !self.is_never(directory) {
+            self.rustup_of(directory);
+        }
+        if SYSTEM.iter().any(|system| directory.starts_with(system)) || self.has(directory) {
+            return true;
+        }
+        if directory.starts_with(&self.pyenv) {
             self.set("PYENV_ROOT", &self.pyenv.clone());
             self.add(self.pyenv.clone());
         } else if let Ok(below) = directory.strip_prefix(&self.node) {
@@ -132,10 +135,16 @@ impl Finder {
             }
         } else if directory.starts_with(&self.home) {
             self.of_home(directory);
-        } else if !NEVER.iter().any(|never| directory.starts_with(never)) {
+        } else if !self.is_never(directory) {
             self.of_machine(directory);
         }
         self.has(directory)
+    }
+
+    /// Whether nothing is taken from there.
+    fn is_never(&self, directory: &Path) -> bool {
+        let never = NEVER.iter().any(|never| directory.starts_with(never));
+        never && !directory.starts_with(&self.home)
     }
 
     fn rust(&mut self) {
@@ -145,6 +154,30 @@ impl Finder {
         self.set("CARGO_HOME", &self.cargo.clone());
         if self.add(self.rustup.clone()) {
             self.set("RUSTUP_HOME", &self.rustup.clone());
+        }
+    }
+
+    /// Takes the toolchains that the programs in `directory` choose from, which lies in nobody's home
+    /// of Cargo: they look for them in the user's home, or beside, as in images of containers.
+    fn rustup_of(&mut self, directory: &Path) {
+        self.add(directory.to_owned());
+        let home = directory.parent().filter(|_| directory.ends_with("bin"));
+        let beside = home
+            .and_then(Path::parent)
+            .map(|above| above.join("rustup"));
+        let places = std::iter::once(self.rustup.clone()).chain(beside);
+        let found = places
+            .into_iter()
+            .find(|place| place.join("toolchains").is_dir());
+        if let Some(rustup) = found.filter(|place| self.add(place.clone())) {
+            self.set("RUSTUP_HOME", &rustup);
+        }
+        // What was fetched before is found without the network.
+        if let Some(home) = home.filter(|home| home.join("registry").is_dir()) {
+            for part in CARGO {
+                self.add(home.join(part));
+            }
+            self.set("CARGO_HOME", home);
         }
     }
 
@@ -325,6 +358,35 @@ mod tests {
         for (name, path, wanted) in cases {
             assert_eq!(mounts(home.path(), path), wanted, "{name}");
         }
+    }
+
+    #[test]
+    fn rustup_is_found_where_its_programs_are_not_in_a_home_of_cargo() {
+        let home = home(&[
+            "local/cargo/bin/rustup",
+            "local/cargo/bin/cargo",
+            "local/cargo/registry/index",
+            "local/cargo/credentials.toml",
+            "local/rustup/toolchains/stable/bin/rustc",
+        ]);
+        let at = |name: &str| home.path().join(name).display().to_string();
+        let found = toolchain_mounts(&at("local/cargo/bin"), home.path(), |_| None);
+        let targets: Vec<String> = found
+            .mounts
+            .iter()
+            .map(|mount| mount.target().display().to_string())
+            .collect();
+        let want = ["local/cargo/bin", "local/cargo/registry", "local/rustup"].map(at);
+        assert_eq!(targets, want);
+        assert_eq!(found.env["RUSTUP_HOME"], at("local/rustup"));
+        assert_eq!(found.env["CARGO_HOME"], at("local/cargo"));
+        assert_eq!(found.env["PATH"], at("local/cargo/bin"));
+
+        // Somebody who says where it is, is believed.
+        let named = toolchain_mounts(&at("local/cargo/bin"), home.path(), |name| {
+            (name == "RUSTUP_HOME").then(|| at("local/rustup").into())
+        });
+        assert_eq!(named.env["RUSTUP_HOME"], at("local/rustup"));
     }
 
     #[test]

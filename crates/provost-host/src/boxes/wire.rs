@@ -54,6 +54,8 @@ pub(crate) enum Message {
     Exited(i32),
     /// The payload was ended by a signal.
     Signalled(i32),
+    /// The payload failed when the box had used up its processes.
+    UsedUp,
     /// Init was killed.
     Killed,
     /// The box is over, but not all of its processes are dead.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use provost_core::object::{ObjectFormat, Oid};
+use provost_core::run::refs::{BRANCHES, KEPT};
 
 use super::run::{failed, unexpected};
 use super::{GitError, Repository};
 
 /// Where the refs we write live.
-const OURS: &[&str] = &["refs/provost/", "refs/heads/provost/"];
+const OURS: &[&str] = &[KEPT, BRANCHES];
 
 /// Where a ref must be before it is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]

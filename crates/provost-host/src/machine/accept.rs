@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use provost_core::change::Change;
 use provost_core::contract::Test;
@@ -18,10 +19,11 @@ use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
 use super::prepare::Ready;
-use super::watched::Watched;
+use super::watched::{self, Watched};
 use super::workspaces::Wanted;
 use super::{Machine, host, profile, uncaptured};
 use crate::boxes::{Mount, Network, Profile, Stdin};
+use crate::cache;
 use crate::capture::{self, Limits, Mode};
 use crate::proxy::Outlet;
 use crate::workspace::Workspace;
@@ -54,9 +56,7 @@ impl Machine {
             target: profile::TREE.into(),
         };
         let shape = self.test_profile(order, anywhere, &ready);
-        let digest = shape
-            .digest()
-            .map_err(|error| PortError::of(error.code(), error))?;
+        let digest = shape.digest()?;
         let memory = Memory::of(&self.places.cache, &digest, order);
         if order.side == Side::Base
             && let Some(mut run) = memory.recall(&order.tests, &self.bundle)
@@ -183,7 +183,7 @@ impl Memory {
                           "counted": true });
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
         Self {
-            directory: cache.join("tests").join(name),
+            directory: cache.join(cache::RESULTS).join(name),
         }
     }
 
@@ -203,15 +203,17 @@ impl Memory {
             let place = bundle.join(&stream.file);
             fs::create_dir_all(place.parent()?).ok()?;
             fs::write(&place, &log).ok()?;
-            fs::File::open(&place)
-                .and_then(|file| file.sync_all())
-                .ok()?;
         }
+        let names = streams(&run).map(|stream| stream.file.as_str());
+        watched::sync(bundle, names).ok()?;
         // What is judged is counted anew, not believed.
         for ran in &mut run.commands {
             ran.tally = tally_of(bundle, &ran.stdout, &ran.stderr).ok()?;
         }
         run.cached = true;
+        // What is used stays for a while; if this fails it goes earlier.
+        let _ = fs::File::open(&self.directory)
+            .and_then(|directory| directory.set_modified(SystemTime::now()));
         Some(run)
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use crate::boxes::{Command, Control, How, Launcher, Mount, Profile, Stdin};
-use crate::{process, workspace};
+use crate::{cache, process, workspace};
 
 /// What the payload of the trial does to the overlay.
 const SCRIPT: &str =
@@ -19,7 +19,7 @@ const SECONDS: u64 = 20;
 ///
 /// That they can is remembered until the machine starts anew.
 pub(super) fn refusal(launcher: &Launcher, cache: &Path) -> Option<String> {
-    let memory = cache.join("overlay-works");
+    let memory = cache.join(cache::OVERLAYS_WORK);
     let now = circumstances(cache);
     let known = fs::read_to_string(&memory).ok();
     if now.is_ok() && known.as_ref() == now.as_ref().ok() {

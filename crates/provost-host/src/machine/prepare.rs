@@ -25,11 +25,12 @@ use provost_core::run::effect::Prepare;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
 use provost_core::run::judge::render_ending;
 use provost_core::tier::Tier;
-use provost_engine::ports::{Control, PortError, Progress, Watch};
+use provost_engine::ports::{PortError, Progress, Watch};
 
 use super::watched::Watched;
 use super::{Machine, git, host, profile};
 use crate::boxes::{HOME, Mount, Profile, Stdin};
+use crate::git::Repository;
 use crate::proxy::Outlet;
 use crate::workspace::layer::{self, Layer};
 use crate::workspace::{self, PrivateGit, WorkspaceError};
@@ -48,15 +49,6 @@ const TRUST: [&str; 4] = [
     "SSL_CERT_FILE",
 ];
 
-/// Somebody who waits until the end.
-pub(super) struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress) -> Control {
-        Control::Continue
-    }
-}
-
 /// The layers of one tree, which stay as they are while this value lives.
 #[derive(Debug, Default)]
 pub struct Ready {
@@ -72,18 +64,30 @@ impl Ready {
         make_places(outputs, tree, home)
     }
 
-    /// Puts the layers into `profile`, with the variables that lead there.
+    /// Puts the layers into `profile`, with the variables that lead there; their programs come first
+    /// along PATH.
     pub(super) fn add_to(&self, profile: &mut Profile) {
+        let mut path = Vec::new();
         for (step, layer) in &self.layers {
             for (number, output) in step.outputs.iter().enumerate() {
-                profile.add(Mount::ReadOnly {
-                    source: layer.output(number),
-                    target: target(output),
-                });
+                let (source, target) = (layer.output(number), target(output));
+                let programs = programs(&source).map(|below| target.join(below));
+                path.extend(programs.map(|programs| programs.display().to_string()));
+                profile.add(Mount::ReadOnly { source, target });
             }
             profile.env.extend(step.variables(HOME, Use::Used));
         }
+        path.extend(profile.env.get("PATH").cloned());
+        profile.env.insert("PATH".to_owned(), path.join(":"));
     }
+}
+
+/// Where the programs of an output are, if it is a virtual environment or what npm installs.
+fn programs(output: &Path) -> Option<&'static str> {
+    if output.join("pyvenv.cfg").is_file() {
+        return Some("bin");
+    }
+    output.join(".bin").is_dir().then_some(".bin")
 }
 
 /// Where an output is in a box.
@@ -114,35 +118,7 @@ impl Machine {
     /// Gets hold of the layers of `plan`, and makes those that are not there.
     pub fn ready(&self, plan: &Prepare, watch: &mut dyn Watch) -> Result<Ready, PortError> {
         let mut ready = Ready::default();
-        if plan.steps.is_empty() {
-            return Ok(ready);
-        }
-        let base = self.repo.read_tree(&plan.base.tree).map_err(git)?;
-        let other = (plan.tree != plan.base.tree).then(|| self.repo.read_tree(&plan.tree));
-        let files = other.transpose().map_err(git)?;
-        let files = files.as_ref().unwrap_or(&base);
-        if let Some(path) = prepare::in_the_way(&plan.steps, files).into_iter().next() {
-            let reason = format!("`{path}` of the tree lies where a prepared output goes");
-            return Err(PortError::new(Code::PrepareFailed, reason));
-        }
-        let toolchain = identity::of(&plan.steps);
-        let mut before = Vec::new();
-        let mut is_changed = false;
-        for step in &plan.steps {
-            let inputs = inputs(step, files)?;
-            is_changed = is_changed || step.inputs_in(&base).as_ref() != Ok(&inputs);
-            // Whatever else a tree changed has no part in a layer that others will find.
-            let source = if is_changed {
-                &plan.tree
-            } else {
-                &plan.base.tree
-            };
-            let circumstances = Circumstances {
-                toolchain: &toolchain,
-                before: &before,
-                untrusted: is_changed.then_some(&plan.tree),
-            };
-            let key = prepare::key(step, &inputs, circumstances);
+        for Keyed { step, key, source } in keyed(&self.repo, plan)? {
             let mut making = Making {
                 machine: self,
                 step,
@@ -156,22 +132,76 @@ impl Machine {
             };
             let mut fill = |begun: &Path| making.fill(begun, watch);
             let layer = self.places.layers.hold(&key, &mut fill)?;
+            let made = layer.is_new().then(|| Made {
+                tree: source.clone(),
+                again: layer.is_mended(),
+                commands: making.commands,
+                network: making.network,
+            });
             ready.layered.push(Layered {
                 name: step.name.clone(),
-                key: key.clone(),
+                key,
                 sha256: layer.digest().to_owned(),
                 bytes: layer.bytes(),
-                made: layer.is_new().then(|| Made {
-                    tree: source.clone(),
-                    commands: making.commands,
-                    network: making.network,
-                }),
+                made,
             });
             ready.layers.push((step.clone(), layer));
-            before.push(key);
         }
         Ok(ready)
     }
+}
+
+/// The names of the layers of `plan` in `repo`, whether they are there or not.
+pub fn layer_keys(repo: &Repository, plan: &Prepare) -> Result<Vec<String>, PortError> {
+    let keyed = keyed(repo, plan)?;
+    Ok(keyed.into_iter().map(|keyed| keyed.key).collect())
+}
+
+/// The steps of `plan` with the names of their layers, in order.
+fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, PortError> {
+    if plan.steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let base = repo.read_tree(&plan.base.tree).map_err(git)?;
+    let other = (plan.tree != plan.base.tree).then(|| repo.read_tree(&plan.tree));
+    let files = other.transpose().map_err(git)?;
+    let files = files.as_ref().unwrap_or(&base);
+    if let Some(path) = prepare::in_the_way(&plan.steps, files).into_iter().next() {
+        let reason = format!("`{path}` of the tree lies where a prepared output goes");
+        return Err(PortError::new(Code::PrepareFailed, reason));
+    }
+    let mut keyed = Vec::new();
+    let mut before = Vec::new();
+    let mut is_changed = false;
+    for step in &plan.steps {
+        let inputs = inputs(step, files)?;
+        is_changed = is_changed || step.inputs_in(&base).as_ref() != Ok(&inputs);
+        let circumstances = Circumstances {
+            // Of this step alone: one that is added later leaves the earlier layers as they are.
+            toolchain: &identity::of(step),
+            before: &before,
+            untrusted: is_changed.then_some(&plan.tree),
+        };
+        let key = prepare::key(step, &inputs, circumstances);
+        before.push(key.clone());
+        // Whatever else a tree changed has no part in a layer that others will find.
+        let source = if is_changed {
+            &plan.tree
+        } else {
+            &plan.base.tree
+        };
+        keyed.push(Keyed { step, key, source });
+    }
+    Ok(keyed)
+}
+
+/// A step, and the layer that it makes.
+struct Keyed<'a> {
+    step: &'a Step,
+    /// The name of the layer.
+    key: String,
+    /// The tree it is made from.
+    source: &'a Oid,
 }
 
 fn inputs<'a>(
@@ -202,6 +232,11 @@ struct Making<'a> {
 impl Making<'_> {
     /// Makes the layer in the new directory `begun`.
     fn fill(&mut self, begun: &Path, watch: &mut dyn Watch) -> Result<(), PortError> {
+        // Whoever looks on learns what is made; whoever wants an end says so again in a moment.
+        let _ = watch.tick(&Progress {
+            what: self.step.name.clone(),
+            ..Progress::default()
+        });
         let private = PrivateGit {
             commit: self.commit.clone(),
             objects: profile::OBJECTS.into(),
@@ -291,11 +326,36 @@ impl Making<'_> {
             let place = self.machine.bundle.join(&stream.file);
             reason += &format!("; {} ends: {}", place.display(), end_of(&place));
         }
-        for refused in self.network.iter().filter(|one| !one.allow) {
-            reason += &format!("; refused: {}", refused.target);
-        }
+        reason += &refusals(&self.network, self.step);
         PortError::new(code, reason)
     }
+}
+
+/// Which places a step asked for and was not let through to, and what lets it.
+fn refusals(network: &[Traffic], step: &Step) -> String {
+    let refused = network.iter().filter(|one| {
+        // A request that named no place cannot be granted.
+        one.code == Code::NetworkRefused && one.target.contains(':')
+    });
+    let refused: BTreeMap<&str, Option<&str>> = refused
+        .map(|one| (one.target.as_str(), one.reason.as_deref()))
+        .collect();
+    let granted = |place: &str| step.net.iter().any(|net| net.to_string() == place);
+    let mut words = String::new();
+    let mut lacking = Vec::new();
+    for (place, reason) in refused {
+        words += &format!("; refused: {place}");
+        match reason {
+            // What it leads to is not granted: that says more than its name.
+            Some(reason) if granted(place) => words += &format!(" ({reason})"),
+            _ => lacking.push(format!("{place:?}")),
+        }
+    }
+    if !lacking.is_empty() {
+        let (places, step) = (lacking.join(", "), &step.name);
+        words += &format!("; if you trust them, add {places} to `net` of the step `{step}`");
+    }
+    words
 }
 
 /// Lets the programs in a box trust whom this machine trusts.

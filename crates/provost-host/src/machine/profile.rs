@@ -8,6 +8,7 @@ use provost_core::change::Node as Entry;
 use provost_core::code::Code;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
+pub(super) use provost_core::run::effect::TREE;
 use provost_core::run::effect::{Agent, NamedBy};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
@@ -15,11 +16,9 @@ use provost_engine::ports::PortError;
 use super::{Machine, evidence, git};
 use crate::agent;
 use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
+use crate::cache;
 use crate::proxy::{Outlet, Secret};
 use crate::workspace::{Layers, Lowers};
-
-/// Where the checkout is in a box; always the same, so that build caches fit.
-pub(super) const TREE: &str = "/workspace";
 
 /// Where the repository's objects are in a box.
 pub(super) const OBJECTS: &str = "/run/provost/objects";
@@ -51,7 +50,7 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(cache: &Path, run_id: &str) -> Self {
-        let run = cache.join("ws").join(run_id);
+        let run = cache.join(cache::WORKSPACES).join(run_id);
         Self {
             cache: cache.to_owned(),
             home: run.join("home"),

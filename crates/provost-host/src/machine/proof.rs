@@ -7,7 +7,8 @@ use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::run::effect::{Base, Selftest};
-use provost_core::run::fact::{Attempt, BoxTest, Probed};
+use provost_core::run::fact::{self, BoxTest, Probed};
+use provost_core::run::judge::judge_programs;
 use provost_core::{pack, tree};
 use provost_engine::ports::PortError;
 
@@ -15,15 +16,14 @@ use super::prepare::Ready;
 use super::{Machine, git};
 use crate::boxes::selftest::recall::{self, Recalled};
 use crate::boxes::selftest::{Ground, Outside, Probe};
-use crate::boxes::{self, BoxError};
+use crate::boxes::{self, Profile};
 use crate::git::Repository;
 
 impl Machine {
     /// Lets probes try to get out of the boxes of this run, or recalls that they did.
     pub(super) fn prove(&self, order: &Selftest) -> Result<BoxTest, PortError> {
-        let refuse = |error: BoxError| PortError::of(error.code(), error);
         let agent = self.agent_profile(&order.agent)?;
-        let ground = Ground::of(&self.launcher, &agent).map_err(refuse)?;
+        let ground = Ground::of(&self.launcher, &agent)?;
         // The acceptance commands get a tree of their own; any directory stands for it.
         let workspace = self.mounted(&self.places.attempt(order.agent.attempt))?;
         let none = Ready::default();
@@ -36,14 +36,19 @@ impl Machine {
             let memory = (&*self.places.cache, &[&*self.places.cache][..]);
             let outside =
                 || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
-            recall::test(&self.launcher, profile, memory, outside).map_err(refuse)
+            recall::test(&self.launcher, profile, memory, outside)
         };
+        let programs = acceptance.clone();
         let (agent, acceptance) = (test(&agent)?, test(&acceptance)?);
+        let held = agent.report.held() && acceptance.report.held();
+        if held {
+            self.find(order, &programs)?;
+        }
         Ok(BoxTest {
             tier: tier.name().to_owned(),
             processes,
             holes,
-            held: agent.report.held() && acceptance.report.held(),
+            held,
             kernel: ground.kernel,
             boot: ground.boot,
             launcher: ground.launcher,
@@ -55,8 +60,22 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Refuses commands that could not start in their box, before an agent works for them.
+    fn find(&self, order: &Selftest, profile: &Profile) -> Result<(), PortError> {
+        let tests = order.acceptance.tests.iter();
+        let programs: Vec<&str> = tests
+            .map(|test| test.argv.first().map_or("", String::as_str))
+            .collect();
+        let lacks = self.launcher.search(profile, &programs)?;
+        judge_programs(order, &lacks).map_or(Ok(()), |reason| {
+            Err(PortError::new(Code::AcceptanceUnstartable, reason))
+        })
+    }
+}
+
 fn probed(recalled: Recalled) -> Probed {
-    let attempt = |probe: Probe| Attempt {
+    let attempt = |probe: Probe| fact::Probe {
         name: probe.name,
         walls: probe
             .walls
@@ -80,15 +99,27 @@ pub(super) fn objects(repo: &Repository, base: &Base, after: &Oid) -> Result<Vec
     let mut objects: BTreeMap<Oid, (Kind, Vec<u8>)> = BTreeMap::new();
     let commit = batch.one(&base.commit, Kind::Commit).map_err(git)?;
     objects.insert(base.commit.clone(), (Kind::Commit, commit));
-    let shared = RefCell::new((&mut batch, &mut objects));
+    let mut failure = None;
+    let shared = RefCell::new((&mut batch, &mut objects, &mut failure));
     let lookup = |oid: &Oid| {
-        let (batch, objects) = &mut *shared.borrow_mut();
-        let bytes = batch.one(oid, Kind::Tree).ok()?;
-        objects.insert(oid.clone(), (Kind::Tree, bytes.clone()));
-        Some(bytes)
+        let (batch, objects, failure) = &mut *shared.borrow_mut();
+        match batch.one(oid, Kind::Tree) {
+            Ok(bytes) => {
+                objects.insert(oid.clone(), (Kind::Tree, bytes.clone()));
+                Some(bytes)
+            }
+            Err(error) => {
+                **failure = Some(error);
+                None
+            }
+        }
     };
-    let changes = tree::diff(&base.tree, after, lookup)
-        .map_err(|error| PortError::of(Code::GitFailed, error))?;
+    let changes = tree::diff(&base.tree, after, lookup);
+    // Why an object is missing says more than that it is.
+    if let Some(error) = failure {
+        return Err(git(error));
+    }
+    let changes = changes.map_err(|error| PortError::of(Code::GitFailed, error))?;
     // Trees that do not differ are named by id only; the roots are always there.
     for root in [&base.tree, after] {
         let bytes = batch.one(root, Kind::Tree).map_err(git)?;

@@ -1,7 +1,8 @@
 //! Runs one command in a box, with its streams in the bundle, under the engine's watch.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,7 @@ impl Watched<'_> {
                 .as_deref_mut()
                 .map(|ears| ears.listen().unwrap_or(false));
             overspent = heard == Some(true);
+            let said = ears.as_deref().map(|ears| ears.said(progress.stdout_bytes));
             let words = ears.as_deref().map(|ears| ears.last_words().to_owned());
             let progress = Progress {
                 what: self.what.to_owned(),
@@ -109,7 +111,7 @@ impl Watched<'_> {
                 return boxes::Control::Cancel;
             }
             match wish {
-                Control::Continue => boxes::Control::Continue,
+                Control::Continue => said.map_or(boxes::Control::Continue, boxes::Control::Said),
                 Control::Cancel | Control::LeaseLost => boxes::Control::Cancel,
             }
         };
@@ -145,7 +147,7 @@ impl Watched<'_> {
                     network: Vec::new(),
                 })
             }
-            Err(error) => Err(PortError::of(error.code(), error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -159,15 +161,8 @@ impl Watched<'_> {
 
     /// Makes both streams survive a crash, with the directories that lead to them.
     fn sync(&self) -> Result<(), PortError> {
-        let files = [&self.stdout, &self.stderr].map(|name| self.bundle.join(name));
-        let directories = files[0].ancestors().skip(1);
-        let of_bundle = directories.take_while(|directory| directory.starts_with(self.bundle));
-        for path in files.iter().map(PathBuf::as_path).chain(of_bundle) {
-            fs::File::open(path)
-                .and_then(|file| file.sync_all())
-                .map_err(host("sync a stream"))?;
-        }
-        Ok(())
+        let names = [&self.stdout, &self.stderr].into_iter().map(String::as_str);
+        sync(self.bundle, names).map_err(host("sync a stream"))
     }
 }
 
@@ -191,6 +186,18 @@ pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
             ended => return ended,
         }
     }
+}
+
+/// Makes the files `names` of `bundle` survive a crash, with the directories that lead to them.
+pub(super) fn sync<'a>(bundle: &Path, names: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let mut paths = BTreeSet::new();
+    for name in names {
+        let file = bundle.join(name);
+        let within = file.ancestors().take_while(|path| path.starts_with(bundle));
+        paths.extend(within.map(Path::to_owned));
+    }
+    let sync = |path: &PathBuf| fs::File::open(path)?.sync_all();
+    paths.iter().try_for_each(sync)
 }
 
 /// The facts of a stream.

@@ -12,7 +12,6 @@ use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
-use super::prepare::Patient;
 use super::{Machine, git, layered, profile};
 use crate::boxes::Mount;
 use crate::capture::Source;
@@ -112,14 +111,16 @@ impl Machine {
             let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
             self.lower = Some(lower);
         }
-        if self.ready.is_none() {
-            self.ready = Some(self.ready(&agent.prepare, &mut Patient)?);
-        }
-        let ready = self.ready.as_ref();
-        ready.map_or(Ok(()), |ready| {
-            let tree = Workspace::open(&directory, self.lowers()).tree;
-            ready.make_places(&tree, Some(&self.places.home))
-        })
+        let Some(ready) = &self.ready else {
+            // Whoever takes a run over prepares anew.
+            return if agent.prepare.steps.is_empty() {
+                Ok(())
+            } else {
+                Err(PortError::new(Code::Bug, "nothing was prepared"))
+            };
+        };
+        let tree = Workspace::open(&directory, self.lowers()).tree;
+        ready.make_places(&tree, Some(&self.places.home))
     }
 
     /// What the workspace of the attempt stands on.

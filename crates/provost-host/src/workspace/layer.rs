@@ -15,12 +15,10 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use super::shelf::{self, Collected, Held, Shelf};
+use super::shelf::{self, Collected, Held, Shelf, Wanted};
 use super::{WorkspaceError, make_private, system};
 use crate::beneath::Beneath;
-
-/// How much all layers of a repository may hold, in bytes.
-const ROOM: u64 = 20 << 30;
+use crate::cache;
 
 /// The most files and directories of one layer.
 const MOST: usize = 2_000_000;
@@ -57,13 +55,18 @@ impl Layer {
     pub fn is_new(&self) -> bool {
         self.held.is_new
     }
+
+    /// Whether it was made again, because somebody had changed what was there.
+    pub fn is_mended(&self) -> bool {
+        self.held.was_damaged
+    }
 }
 
 impl Layers {
     /// Those below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: Shelf::new(cache.join("layer"), ROOM),
+            shelf: Shelf::new(cache.join(cache::LAYERS)),
         }
     }
 
@@ -78,15 +81,15 @@ impl Layers {
         Ok(Layer { held })
     }
 
-    /// Removes what nobody holds, the least recently used first, until the rest fits into `room`
-    /// bytes; also what was set aside or never finished.
-    pub fn collect(&self, room: u64) -> Result<Collected, WorkspaceError> {
-        self.shelf.collect(room)
+    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
+    /// it fits into `room` bytes; also what was set aside or never finished.
+    pub fn collect(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
+        self.shelf.collect(room, wanted)
     }
 
-    /// What a collection that leaves no room would remove.
-    pub fn idle(&self) -> Result<Collected, WorkspaceError> {
-        self.shelf.idle()
+    /// What such a collection would remove.
+    pub fn collectable(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
+        self.shelf.collectable(room, wanted)
     }
 }
 
@@ -247,6 +250,7 @@ mod tests {
         };
         let (first, made) = hold("one");
         assert_eq!((made, first.is_new(), first.bytes() >= 3), (1, true, true));
+        assert!(!first.is_mended());
         assert_eq!(fs::read(first.output(0).join("a/b")).unwrap(), b"one");
         let (second, made) = hold("one");
         assert_eq!((made, second.is_new()), (1, false));
@@ -256,12 +260,17 @@ mod tests {
 
         fs::write(empty, "poison").unwrap();
         let (third, made) = hold("two");
-        assert_eq!((made, third.is_new()), (2, true));
+        assert_eq!((made, third.is_new(), third.is_mended()), (2, true, true));
         assert!(!third.output(0).join("empty/new").exists());
-        assert_eq!(layers.collect(0).unwrap().count, 0, "it is held");
+        assert_eq!(
+            layers.collect(0, &|_, _| false).unwrap().count,
+            0,
+            "it is held"
+        );
         drop(third);
-        assert_eq!(layers.idle().unwrap().count, 1);
-        assert_eq!(layers.collect(0).unwrap().count, 1);
+        assert_eq!(layers.collectable(0, &|_, _| false).unwrap().count, 1);
+        assert_eq!(layers.collect(u64::MAX, &|_, _| true).unwrap().count, 0);
+        assert_eq!(layers.collect(0, &|_, _| false).unwrap().count, 1);
     }
 
     #[test]
@@ -286,7 +295,7 @@ mod tests {
             };
             assert!(layers.hold("ab12", &mut fill).is_err(), "{what}");
         }
-        assert_eq!(layers.idle().unwrap().count, 0);
+        assert_eq!(layers.collectable(0, &|_, _| false).unwrap().count, 0);
         assert!(!cache.path().join("layer/ab12.new").exists());
     }
 

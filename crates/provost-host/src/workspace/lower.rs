@@ -8,12 +8,10 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 
 use super::manifest::Facts;
-use super::shelf::{self, Collected, Held, Shelf};
+use super::shelf::{self, Collected, Held, Shelf, Wanted};
 use super::{WorkspaceError, checkout, index, make_private, system};
+use crate::cache;
 use crate::git::Repository;
-
-/// How much all checkouts of a repository may hold, in bytes.
-const ROOM: u64 = 20 << 30;
 
 /// The checkouts of one repository.
 #[derive(Debug, Clone)]
@@ -54,7 +52,7 @@ impl Lowers {
     /// Those below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: Shelf::new(cache.join("lower"), ROOM),
+            shelf: Shelf::new(cache.join(cache::CHECKOUTS)),
         }
     }
 
@@ -72,15 +70,15 @@ impl Lowers {
         })
     }
 
-    /// Removes what nobody holds, the least recently used first, until the rest fits into `room`
-    /// bytes; also what was set aside or never finished.
-    pub fn collect(&self, room: u64) -> Result<Collected, WorkspaceError> {
-        self.shelf.collect(room)
+    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
+    /// it fits into `room` bytes; also what was set aside or never finished.
+    pub fn collect(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
+        self.shelf.collect(room, wanted)
     }
 
-    /// What a collection that leaves no room would remove.
-    pub fn idle(&self) -> Result<Collected, WorkspaceError> {
-        self.shelf.idle()
+    /// What such a collection would remove.
+    pub fn collectable(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
+        self.shelf.collectable(room, wanted)
     }
 }
 

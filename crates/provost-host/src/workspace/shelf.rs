@@ -21,8 +21,11 @@ use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW};
 
 use super::manifest::Manifest;
 use super::{WorkspaceError, make_all_private, make_private, remove, system};
-pub use collect::Collected;
+pub use collect::{Collected, Wanted};
 use lock::{is_still, lock};
+
+/// How much the directories of one shelf may hold together, in bytes.
+pub const ROOM: u64 = 20 << 30;
 
 /// How long somebody else may take to make what we want too.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -40,8 +43,6 @@ pub(crate) const FILES: &str = "tree";
 #[derive(Debug, Clone)]
 pub(crate) struct Shelf {
     root: PathBuf,
-    /// What all of them may hold together, in bytes.
-    room: u64,
 }
 
 /// A directory that stays as it is while this value lives.
@@ -51,6 +52,8 @@ pub(crate) struct Held {
     pub(crate) manifest: Manifest,
     /// Whether it was made for this holder.
     pub(crate) is_new: bool,
+    /// Whether something stood in its place that somebody had changed.
+    pub(crate) was_damaged: bool,
     _lock: OwnedFd,
 }
 
@@ -62,9 +65,9 @@ impl Held {
 }
 
 impl Shelf {
-    /// The shelf in the directory `root`, for so many bytes.
-    pub(crate) fn new(root: PathBuf, most: u64) -> Self {
-        Self { root, room: most }
+    /// The shelf in the directory `root`.
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root }
     }
 
     /// Whether `name` was made before; it may be damaged.
@@ -84,21 +87,24 @@ impl Shelf {
             return Ok(held);
         }
         make_all_private(&self.root)?;
+        let mut was_damaged = false;
         for _ in 0..ROUNDS {
             let maker = self.lock_making(name)?;
             if let Some(held) = self.existing(name)? {
                 return Ok(held);
             }
             if let Some(aside) = self.set_aside(name)? {
+                was_damaged = true;
                 self.remove_unused(&aside)?;
             }
             self.make(name, fill)?;
             drop(maker);
             if let Some(held) = self.existing(name)? {
                 // Room is a courtesy: without it this directory is as good.
-                let _ = self.collect(self.room);
+                let _ = self.collect(ROOM, &|_, _| true);
                 return Ok(Held {
                     is_new: true,
+                    was_damaged,
                     ..held
                 });
             }
@@ -140,6 +146,7 @@ impl Shelf {
             place,
             manifest,
             is_new: false,
+            was_damaged: false,
             _lock: lock,
         }))
     }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use provost_core::object::Oid;
 use provost_host::git::Repository;
-use provost_host::workspace::{Lowers, WorkspaceError};
+use provost_host::workspace::{Lowers, Wanted, WorkspaceError};
 
 use crate::scratch::{Scratch, git};
 
@@ -60,6 +60,9 @@ fn wait() {
     // The clock of a file system ticks every few milliseconds.
     std::thread::sleep(Duration::from_millis(12));
 }
+
+/// All of them; only the room decides.
+const WANTED: Wanted<'_> = &|_, _| true;
 
 #[test]
 fn a_checkout_is_made_once_and_shared() {
@@ -148,7 +151,7 @@ fn a_bad_checkout_in_use_is_set_aside_and_removed_later() {
     assert!(!fresh.files().join("dir/evil").exists());
     assert_eq!(ground.entries().len(), 2);
     drop(user);
-    ground.lowers.collect(u64::MAX).unwrap();
+    ground.lowers.collect(u64::MAX, WANTED).unwrap();
     assert_eq!(ground.entries(), [ground.trees[0].as_str()]);
 }
 
@@ -162,15 +165,35 @@ fn the_least_recently_used_goes_first_and_none_that_is_used() {
         drop(hold(at));
     }
     let one = 101_000;
-    assert_eq!(ground.lowers.collect(u64::MAX).unwrap().count, 0);
-    let collected = ground.lowers.collect(3 * one).unwrap();
+    assert_eq!(ground.lowers.collect(u64::MAX, WANTED).unwrap().count, 0);
+    let collected = ground.lowers.collect(3 * one, WANTED).unwrap();
     assert_eq!(collected.count, 1, "{collected:?}");
     assert!(!ground.place(2).exists() && ground.place(1).exists());
-    assert_eq!(ground.lowers.collect(0).unwrap().count, 1);
+    assert_eq!(ground.lowers.collect(0, WANTED).unwrap().count, 1);
     assert_eq!(ground.entries(), [ground.trees[0].as_str()]);
     drop(user);
-    assert_eq!(ground.lowers.collect(0).unwrap().count, 1);
+    assert_eq!(ground.lowers.collect(0, WANTED).unwrap().count, 1);
     assert!(ground.entries().is_empty());
+}
+
+#[test]
+fn what_nobody_wants_goes_whatever_room_there_is() {
+    let ground = ground();
+    let hold = |at: usize| ground.lowers.hold(&ground.repo, &ground.trees[at]).unwrap();
+    let user = hold(0);
+    drop((hold(1), hold(2)));
+    let name = ground.trees[1].as_str().to_owned();
+    let wanted = |tree: &str, used: SystemTime| {
+        assert!(used.elapsed().unwrap() < Duration::from_mins(5));
+        tree == name
+    };
+    let collectable = ground.lowers.collectable(u64::MAX, &wanted).unwrap();
+    assert_eq!(collectable.count, 1, "one is wanted and one is used");
+    assert_eq!(ground.entries().len(), 3, "nothing was removed");
+    let collected = ground.lowers.collect(u64::MAX, &wanted).unwrap();
+    assert_eq!(collected, collectable);
+    assert!(ground.place(0).exists() && ground.place(1).exists());
+    drop(user);
 }
 
 #[test]
@@ -182,7 +205,7 @@ fn what_a_killed_maker_left_is_removed() {
     let lower = ground.lowers.hold(&ground.repo, tree).unwrap();
     assert!(!lower.files().join("half").exists());
     fs::create_dir_all(left.join("tree/half")).unwrap();
-    ground.lowers.collect(u64::MAX).unwrap();
+    ground.lowers.collect(u64::MAX, WANTED).unwrap();
     assert_eq!(ground.entries(), [tree.as_str()]);
 }
 

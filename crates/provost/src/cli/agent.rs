@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::origin::GitOrigin;
 use crate::place::Place;
-use crate::session;
 use crate::show::{Reader, plain};
 
 /// Say which agents there are, and try one.
@@ -42,8 +41,8 @@ fn policy() -> Result<Policy, Failure> {
     let Ok(head) = origin.resolve("HEAD") else {
         return Ok(Policy::default());
     };
-    let tree = origin.tree(&head).map_err(session::port)?;
-    origin.policy(&tree).map_err(session::port)
+    let tree = origin.tree(&head)?;
+    Ok(origin.policy(&tree)?)
 }
 
 fn list() -> Outcome {

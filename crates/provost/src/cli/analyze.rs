@@ -14,7 +14,6 @@ use serde_json::json;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::lens;
 use crate::place::Place;
-use crate::session::port;
 use crate::show::plain;
 
 /// How many findings a person is shown.
@@ -73,7 +72,7 @@ pub(super) fn run(analyze: &Analyze) -> Outcome {
         },
         ..Settings::default()
     };
-    let report = lens::of(&place).analyze(&path, &settings).map_err(port)?;
+    let report = lens::of(&place).analyze(&path, &settings)?;
     if analyze.sarif {
         let document = sarif::render(&report, env!("CARGO_PKG_VERSION"));
         let text = document.to_string();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::size;
 use provost_core::tier::Tier;
 use provost_host::boxes::{self, BoxError, Command, Control, Ended, How, Launcher, Profile, Stdin};
 use provost_host::machine::user_toolchain;
@@ -21,7 +22,7 @@ use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::show::tell;
+use crate::show::{Reader, tell};
 use crate::traffic;
 
 /// Run any command behind the same walls as an agent: no home, no network but what is granted,
@@ -37,7 +38,8 @@ one in an empty home that is gone afterwards. Its output is passed on as it come
 The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
 long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
 itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
-for a machine that lacks something.
+for a machine that lacks something. With --json the last line of stderr is an object that says how it
+ended or why the box was refused; stdout is the command's alone.
 
 A path must not lead through a symbolic link: what is written has to be what was named. Of paths
 inside each other the deeper one decides. A `.git` or `.provost` in a directory that --allow names
@@ -62,7 +64,7 @@ pub(super) struct Boxed {
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
 
-    /// When the command is ended: 90, 90s, 20m or 2h.
+    /// How long the command may take: 90s, 20m, 2h or 1d.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
 
@@ -88,14 +90,27 @@ enum Instead {
     Selftest(selftest::Selftest),
 }
 
-pub(super) fn run(boxed: Boxed) -> Outcome {
-    if let Some(Instead::Selftest(selftest)) = &boxed.instead {
-        return selftest::run(selftest);
+pub(super) fn run(boxed: Boxed, reader: Reader) -> Outcome {
+    match &boxed.instead {
+        Some(Instead::Selftest(selftest)) => selftest::run(selftest),
+        None => aside(in_a_box(boxed), reader),
     }
-    let failed = |error: BoxError| match &error {
-        BoxError::Start { hint, .. } => Failure::of(error.code(), &error).hint(hint),
-        _ => Failure::of(error.code(), &error),
-    };
+}
+
+/// Tells a program the answer on stderr, because stdout belongs to the command that ran.
+pub(super) fn aside(outcome: Outcome, reader: Reader) -> Outcome {
+    if reader == Reader::Person {
+        return outcome;
+    }
+    let answer = outcome.unwrap_or_else(|failure| failure.verdict().into());
+    tell(&answer.json.to_string());
+    Ok(Answer {
+        exit: answer.exit,
+        ..Answer::silent()
+    })
+}
+
+fn in_a_box(boxed: Boxed) -> Outcome {
     let mut profile = Profile::of_tier(boxed.tier);
     user_toolchain().add_to(&mut profile);
     let read = places(&boxed.read, grants::readable)?;
@@ -112,9 +127,8 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     boxed.net.open(&mut profile);
     let scratch = Scratch::make()?;
     let command = scratch.command(boxed.command, Stdin::Null);
-    let running = Launcher::own()
-        .start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))
-        .map_err(failed)?;
+    let running =
+        Launcher::own().start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))?;
     for hole in profile.holes() {
         let tier = profile.tier;
         tell(&format!(
@@ -135,7 +149,7 @@ pub(super) fn run(boxed: Boxed) -> Outcome {
     };
     let ended = running.wait(&mut follow);
     shown.copy(&command);
-    let mut answer = outcome("provost box", ended)?;
+    let mut answer = outcome("provost box", &profile, ended)?;
     answer.json["tier"] = json!(profile.tier);
     answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
     Ok(answer)
@@ -149,15 +163,15 @@ fn places(
 }
 
 /// What became of a command that `who` ran in a box.
-pub(super) fn outcome(who: &str, ended: Result<Ended, BoxError>) -> Outcome {
+pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, BoxError>) -> Outcome {
     let ended = match ended {
         Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
-        ended => ended.map_err(|error| Failure::of(error.code(), &error))?,
+        ended => ended?,
     };
     for line in traffic::lines(&ended.network) {
         tell(&format!("{who}: network: {line}"));
     }
-    let mut answer = answer(who, ended.how);
+    let mut answer = answer(who, ended.how, &profile.limits);
     answer.json["network"] = json!(ended.network);
     Ok(answer)
 }
@@ -170,7 +184,7 @@ const NOT_FOUND: u8 = 127;
 const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
 const SIGNALLED: i32 = 128;
 
-fn answer(who: &str, how: How) -> Answer {
+fn answer(who: &str, how: How, limits: &boxes::Limits) -> Answer {
     let byte = |status: i32| u8::try_from(status).unwrap_or(u8::MAX);
     let (status, words) = match how {
         How::Exited(status) => (byte(status), None),
@@ -185,11 +199,17 @@ fn answer(who: &str, how: How) -> Answer {
         How::OutputLimit => (TOO_MUCH, Some("wrote too much and was ended".to_owned())),
         How::MemoryLimit => (
             TOO_MUCH,
-            Some("used too much memory and was ended".to_owned()),
+            Some(format!(
+                "used more than {} of memory and was ended (--memory)",
+                size::render(limits.memory_bytes)
+            )),
         ),
         How::ProcessLimit => (
             TOO_MUCH,
-            Some("used up its processes and was ended".to_owned()),
+            Some(format!(
+                "used up its {} processes and was ended (--processes)",
+                limits.processes
+            )),
         ),
         How::DiskLimit => (TOO_MUCH, Some("filled the disk and was ended".to_owned())),
         How::InodeLimit => (
@@ -289,13 +309,23 @@ impl Shown {
 
 /// Passes on what a file has grown by; the command's own bytes are not ours to change.
 fn pass(path: &Path, from: u64, out: &mut dyn io::Write) -> u64 {
-    use std::io::Seek as _;
-    let mut copy = || -> io::Result<u64> {
+    use std::io::{Read as _, Seek as _};
+    let mut passed = 0;
+    let mut copy = || -> io::Result<()> {
         let mut file = fs::File::open(path)?;
         file.seek(io::SeekFrom::Start(from))?;
-        let copied = io::copy(&mut file, out)?;
-        out.flush()?;
-        Ok(copied)
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            let length = file.read(&mut chunk)?;
+            if length == 0 {
+                return out.flush();
+            }
+            // What was begun counts as passed on: nothing is ever shown twice.
+            passed += length as u64;
+            out.write_all(&chunk[..length])?;
+        }
     };
-    copy().unwrap_or(0)
+    // A reader that went away misses the rest; the command is not ended by that.
+    let _ = copy();
+    passed
 }

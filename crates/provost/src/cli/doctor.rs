@@ -27,7 +27,7 @@ pub(super) struct Doctor {
 }
 
 /// One thing that was looked at.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Row {
     /// What.
     name: String,
@@ -53,6 +53,8 @@ enum State {
     Missing,
     /// Runs are possible, but this is not kept.
     NotEnforced,
+    /// Something else is missing that it stands on.
+    NotTried,
     /// A tier of the box does not stop this, wherever it is made.
     Hole,
 }
@@ -63,6 +65,7 @@ impl State {
             Self::Ok => "ok",
             Self::Missing => "missing",
             Self::NotEnforced => "not enforced",
+            Self::NotTried => "not tried",
             Self::Hole => "hole",
         }
     }
@@ -89,6 +92,13 @@ impl Row {
     fn not_enforced(name: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             state: State::NotEnforced,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn not_tried(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            state: State::NotTried,
             ..Self::ok(name, found)
         }
     }

@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::retention::{self, Candidate, Fate, Standing, Wish};
+use provost_core::retention::{self, Candidate, Fate, Reason, Standing, Wish};
 use provost_core::run::State;
-use provost_core::time;
+use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
+use provost_core::{size, time};
 use provost_host::clock;
 use serde_json::{Value, json};
 
@@ -25,20 +26,25 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{self, Landed};
 use crate::kept;
 use crate::place::Place;
-use sweep::{Mode, Sweep, Swept};
+use crate::progress::Onlooker;
+use crate::show::Reader;
+use sweep::{Extent, Mode, Sweep, Swept};
 
 /// Sweep away refs, branches and caches that nobody needs any more.
 #[derive(Args)]
 #[command(after_help = "\
 What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, workspaces they left, and cached test results and checkouts if no run goes on.
+branch or that left nothing, workspaces they left, and directories of runs that never began. If no
+run goes on, also cached test results, checkouts and prepared layers that were not used for a day.
 What stays: runs that have not ended, work that has not landed (unless --older-than says so),
-branches that somebody went on with or has checked out, and the bundles (unless --bundles).
+branches that somebody went on with or has checked out, the bundles (unless --bundles), and what
+the current commit needs of the caches (unless --caches).
 `git gc` then frees the objects. A sweep that was interrupted is finished by the next one.
 
 Examples:
   provost gc --dry-run
   provost gc --keep 20
+  provost gc --caches
   provost gc --older-than 30d --bundles")]
 pub(super) struct Gc {
     /// Say what would go, and change nothing.
@@ -57,6 +63,10 @@ pub(super) struct Gc {
     /// Remove the bundles of these runs as well: the evidence is gone then.
     #[arg(long)]
     bundles: bool,
+
+    /// Remove everything from the caches that nobody uses just now; the next run makes it again.
+    #[arg(long)]
+    caches: bool,
 }
 
 /// A run, and all that is known of it here.
@@ -66,26 +76,35 @@ struct Known {
     candidate: Candidate,
 }
 
-pub(super) fn run(gc: &Gc) -> Outcome {
+pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
+    let onlooker = Onlooker::new(reader == Reader::Program);
+    let outcome = sweep(gc, &onlooker);
+    onlooker.clear();
+    outcome
+}
+
+fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
     let place = Place::find()?;
     let wish = Wish {
         keep: gc.keep,
         since: gc.older_than.map(before_now),
     };
+    onlooker.says("looking at the runs …");
     let known = known(&place)?;
     let mode = if gc.dry_run { Mode::Say } else { Mode::Do };
-    let mut sweep = Sweep::new(&place, mode)?;
+    let mut sweep = Sweep::new(&place, mode, onlooker)?;
     sweep.leftovers()?;
     let mut rows = Vec::new();
-    let mut stay: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut stay: BTreeMap<Reason, usize> = BTreeMap::new();
     for (number, known) in known.iter().enumerate() {
         let fate = retention::judge(&known.candidate, number, wish);
         if let Fate::Stays(why) = fate {
             *stay.entry(why).or_default() += 1;
-            rows.push(json!({ "run_id": known.run_id, "stays": why }));
+            rows.push(json!({ "run_id": known.run_id, "stays": why.words(1) }));
             continue;
         }
-        let bundle = gc.bundles && fate == Fate::Goes;
+        let never_began = known.candidate.standing == Standing::NeverBegan;
+        let bundle = never_began || gc.bundles && fate == Fate::Goes;
         let aged = gc.older_than.is_some();
         let swept = sweep.run(known, fate, aged, bundle)?;
         rows.push(
@@ -99,8 +118,11 @@ pub(super) fn run(gc: &Gc) -> Outcome {
         .iter()
         .all(|known| known.candidate.standing != Standing::Open)
     {
-        sweep.cached_tests()?;
-        sweep.checkouts()?;
+        sweep.caches(if gc.caches {
+            Extent::Everything
+        } else {
+            Extent::Unneeded
+        })?;
     }
     Ok(answer(&sweep.total, mode, &rows, &stay, strangers))
 }
@@ -152,6 +174,12 @@ fn standing(
     if history::is_driven(place, run_id) || readable && !history::is_sealed(place, run_id) {
         return Standing::Open;
     }
+    if !readable && history::never_began(place, run_id) {
+        return match history::idle(place, run_id) {
+            Some(idle) if idle > retention::NOT_BEGUN => Standing::NeverBegan,
+            _ => Standing::Open,
+        };
+    }
     match landed {
         _ if !readable => Standing::Unknown,
         Some(Landed { held: None, .. }) => Standing::Unknown,
@@ -165,7 +193,7 @@ fn answer(
     total: &Swept,
     mode: Mode,
     rows: &[Value],
-    stay: &BTreeMap<&'static str, usize>,
+    stay: &BTreeMap<Reason, usize>,
     strangers: usize,
 ) -> Answer {
     let verb = match mode {
@@ -186,7 +214,10 @@ fn answer(
         let count = usize::try_from(total.layers).unwrap_or(usize::MAX);
         text += &format!(", {}", counted(count, "prepared layer"));
     }
-    text += &format!("; {} bytes\n", total.bytes);
+    if total.results > 0 {
+        text += &format!(", {}", counted(total.results, "cached test result"));
+    }
+    text += &format!("; {}\n", size::rough(total.bytes));
     for name in &total.refs {
         text += &format!("  {name}\n");
     }
@@ -197,14 +228,16 @@ fn answer(
         text += &format!("left alone: {left}\n");
     }
     for (why, count) in stay {
-        text += &format!("{} left alone: {why}\n", counted(*count, "run"));
+        let words = why.words(*count);
+        text += &format!("{} left alone: {words}\n", counted(*count, "run"));
     }
     if strangers > 0 {
         let refs = counted(strangers, "ref");
         text += &format!("{refs} left alone: the bundle of the run is not here\n");
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
-        "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers, "left": total.left, "runs": rows,
+        "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers,
+        "results": total.results, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }
@@ -215,7 +248,7 @@ type Refs = BTreeMap<String, Oid>;
 /// All refs of ours.
 fn refs(place: &Place) -> Result<Refs, Failure> {
     let mut all = Refs::new();
-    for prefix in ["refs/provost/", "refs/heads/provost/"] {
+    for prefix in [KEPT, BRANCHES] {
         let refs = place.repo.refs(prefix);
         all.extend(refs.map_err(|error| Failure::of(Code::GitFailed, &error))?);
     }

@@ -25,6 +25,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::place::Place;
 use crate::show::plain;
+use dependencies::Dependencies;
 use project::Project;
 
 /// A place that this command is about.
@@ -52,15 +53,13 @@ pub(super) fn run() -> Outcome {
         .hint("clone it, and call `provost init` in the clone"));
     };
     let dependencies = dependencies::recognise(&checkout, &on_path);
-    let pytest = dependencies.and_then(|known| known.pytest);
-    let is_there = |program: &str| on_path(program) || program == "pytest" && pytest.is_some();
+    let venv = dependencies.iter().any(|known| known.venv);
+    let is_there = |program: &str| on_path(program) || program == "pytest" && venv;
     let project = project::recognise(&checkout, &is_there);
     let greeting = project::free_name(&checkout);
-    let accept = match (project.accept, pytest) {
-        (Some("pytest"), Some(prepared)) => prepared.to_owned(),
-        _ => project.accept(&greeting),
-    };
-    let steps = dependencies.map_or("", |known| known.step);
+    let accept = project.accept(&greeting);
+    let steps: Vec<&str> = dependencies.iter().map(|known| known.step).collect();
+    let steps = steps.join("\n");
     let mut rows = vec![
         row("runtime root", place.root.clone()),
         row("cache", place.cache()?.to_owned()),
@@ -68,10 +67,10 @@ pub(super) fn run() -> Outcome {
     place.prepare()?;
     rows.push(policy(
         &checkout.join(POLICY),
-        &project::policy(&accept, steps),
+        &project::policy(&accept, &steps),
     )?);
     let next = next_steps(&place.repo, &greeting, &accept);
-    Ok(answer(&checkout, &rows, &project, &next))
+    Ok(answer(&checkout, &rows, &project, &dependencies, &next))
 }
 
 /// How a directory stands before it is made.
@@ -165,7 +164,13 @@ fn own_name() -> String {
     quote(&own.display().to_string())
 }
 
-fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> Answer {
+fn answer(
+    checkout: &Path,
+    rows: &[Row],
+    project: &Project,
+    dependencies: &[Dependencies],
+    next: &[String],
+) -> Answer {
     let entry = |row: &Row| {
         let (state, problem) = match &row.state {
             State::Made => ("made", Value::Null),
@@ -185,6 +190,14 @@ fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> 
         text += &plain(&format!("{:13} {path}  {words}\n", row.what));
     }
     text += &format!("{:13} {}\n", "project", project.words());
+    // Only a policy that was written now grants what is recognised now.
+    let written = rows
+        .iter()
+        .any(|row| row.what == POLICY && matches!(row.state, State::Made));
+    let granted = if written { dependencies } else { &[] };
+    for known in granted {
+        text += &format!("{:13} {}\n", "prepares", known.words());
+    }
     for step in next {
         text += &format!("next: {}\n", plain(step));
     }
@@ -201,6 +214,7 @@ fn answer(checkout: &Path, rows: &[Row], project: &Project, next: &[String]) -> 
         json: json!({
             "repository": checkout,
             "places": rows.iter().map(entry).collect::<Vec<_>>(),
+            "prepares": granted.iter().map(Dependencies::words).collect::<Vec<_>>(),
             "project": { "kind": project.kind, "file": project.file, "accept": project.accept },
             "next": next,
         }),

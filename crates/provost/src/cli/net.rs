@@ -11,7 +11,6 @@ use provost_host::machine;
 use provost_host::proxy::Outlet;
 
 use crate::answer::Failure;
-use crate::session;
 
 /// What of the network a box may reach.
 #[derive(Args)]
@@ -65,7 +64,7 @@ impl Net {
                 return Err(Failure::new(Code::UsageError, reason).hint("a place takes one"));
             }
         }
-        machine::outlet(&self.credential).map_err(session::port)
+        Ok(machine::outlet(&self.credential)?)
     }
 
     /// Lets the box of `profile` reach what is granted.

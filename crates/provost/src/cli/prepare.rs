@@ -1,10 +1,12 @@
 //! `provost prepare`: makes now what runs would have to make first.
 
 use clap::Args;
+use provost_core::run::Step;
 use provost_core::run::effect::{self, Base};
 use provost_core::run::fact::Layered;
 use provost_engine::opening::Origin as _;
 use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
+use provost_host::cache;
 use provost_host::machine::Machine;
 use serde_json::json;
 
@@ -12,12 +14,8 @@ use crate::answer::{Answer, Outcome};
 use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::progress::Onlooker;
-use crate::session;
 use crate::show::Reader;
 use crate::{report, traffic};
-
-/// Where the logs of steps are that no run asked for, below the cache.
-pub(super) const LOGS: &str = "prepared";
 
 /// Make dependencies ready for boxes that have no network, as `provost.toml` says.
 #[derive(Args)]
@@ -38,16 +36,16 @@ pub(super) struct Prepare {
 pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let origin = GitOrigin(&place.repo);
-    let commit = origin.resolve(&prepare.base).map_err(session::port)?;
-    let tree = origin.tree(&commit).map_err(session::port)?;
-    let steps = origin.policy(&tree).map_err(session::port)?.prepare;
+    let commit = origin.resolve(&prepare.base)?;
+    let tree = origin.tree(&commit)?;
+    let steps = origin.policy(&tree)?.prepare;
     if steps.is_empty() {
         let text = "provost.toml of that commit names nothing to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
     }
     place.prepare()?;
     let cache = place.cache()?.to_owned();
-    let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), "prepare");
+    let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), "prepare");
     let plan = effect::Prepare {
         steps,
         tree: tree.clone(),
@@ -57,7 +55,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let mut eyes = Eyes::new(reader);
     let ready = machine.ready(&plan, &mut eyes);
     eyes.0.clear();
-    let layers = ready.map_err(session::port)?.layered;
+    let layers = ready?.layered;
     Ok(Answer::data(json!({ "layers": layers }), text(&layers)))
 }
 
@@ -82,7 +80,9 @@ pub(super) struct Eyes(pub(super) Onlooker);
 
 impl Eyes {
     pub(super) fn new(reader: Reader) -> Self {
-        Self(Onlooker::new(reader == Reader::Program))
+        let mut onlooker = Onlooker::new(reader == Reader::Program);
+        onlooker.follow(Step::Prepare);
+        Self(onlooker)
     }
 }
 

@@ -34,7 +34,13 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let mut busy = 0;
     let mut failures: Vec<(String, Failure)> = Vec::new();
     for run_id in runs {
-        if history::is_sealed(&place, &run_id) || history::never_began(&place, &run_id) {
+        if history::is_sealed(&place, &run_id) {
+            continue;
+        }
+        if history::never_began(&place, &run_id) {
+            if resume.run.is_some() && !history::is_driven(&place, &run_id) {
+                return Err(history::nothing(&run_id));
+            }
             continue;
         }
         match take_over(&run_id, reader) {

@@ -4,6 +4,7 @@ mod flags;
 mod flaws;
 mod notes;
 
+use std::env::VarError;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,6 +14,7 @@ use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::opening::{self, Request};
+use provost_engine::ports::PortError;
 use provost_host::{agent, clock, ids, machine};
 use serde_json::Value;
 
@@ -78,7 +80,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "BRANCH", help_heading = CONTRACT)]
     target: Option<String>,
 
-    /// When the agent, or one acceptance command, is ended: 90, 90s, 20m or 2h.
+    /// How long the agent, and each acceptance command, may take: 90s, 20m, 2h or 1d.
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
         value_parser = seconds)]
     timeout: u64,
@@ -164,16 +166,16 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
     let request = request(run, document)?;
-    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(session::port)?;
+    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
     // What the agent needs of this machine is missed before anything is begun.
-    machine::outlet(&opened.credentials).map_err(session::port)?;
+    machine::outlet(&opened.credentials)?;
     let review = opened.review.as_ref();
     if let Some(review) = review {
-        machine::outlet(&review.credentials).map_err(session::port)?;
+        machine::outlet(&review.credentials)?;
     }
     let reviewer = review.and_then(|review| review.adapted.as_ref());
     for adapted in opened.adapted.iter().chain(reviewer) {
-        agent::find(adapted.adapter).map_err(session::port)?;
+        agent::find(adapted.adapter)?;
     }
     let bundle = place.run(&names.run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
@@ -224,14 +226,30 @@ fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
     })
 }
 
+/// The failure with a pointer to the flags, which nobody but the command line knows.
+fn with_flags(error: PortError) -> Failure {
+    let mut failure = Failure::from(error);
+    if failure.code == Code::UsageError {
+        let hint = failure.hint.take();
+        let hint = hint.map_or(String::new(), |hint| format!("{hint}; "));
+        failure = failure.hint(format!("{hint}provost run --help has the flags"));
+    }
+    failure
+}
+
 /// How the environment wants workspaces made.
 fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
-    let Ok(text) = std::env::var("PROVOST_WORKSPACE") else {
-        return Ok(None);
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}"))
+    };
+    let text = match std::env::var("PROVOST_WORKSPACE") {
+        Ok(text) => text,
+        Err(VarError::NotPresent) => return Ok(None),
+        Err(error @ VarError::NotUnicode(_)) => return Err(wrong(&error)),
     };
     serde_json::from_value(Value::String(text))
         .map(Some)
-        .map_err(|error| Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}")))
+        .map_err(|error| wrong(&error))
 }
 
 /// Refuses an objective that says nothing.

@@ -1,6 +1,7 @@
 //! `provost runs`, `show`, `diff` and `status`: what happened and what goes on.
 
 use clap::Args;
+use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
 use provost_core::json;
 use provost_host::clock;
@@ -11,9 +12,6 @@ use crate::history::{Landed, Stage};
 use crate::place::Place;
 use crate::show::{headline, plain};
 use crate::{history, input, report, times};
-
-/// The patch in a bundle.
-const PATCH: &str = "patch.diff";
 
 /// Names a run.
 #[derive(Args)]

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RepoPath;
+use provost_core::run::refs::KEPT;
 use provost_host::git::{Expected, GitError};
 use provost_host::{clock, owner};
 use serde_json::{Value, json};
@@ -12,7 +13,6 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
 use crate::kept::{self, Kept};
 use crate::place::Place;
-use crate::session::store;
 use crate::show::headline;
 
 #[derive(Subcommand)]
@@ -104,7 +104,7 @@ fn put_back(place: &Place, run: &str) -> Outcome {
     let mut text = String::new();
     let mut rows = Vec::new();
     for Kept { name, commit } in &kept {
-        let tail = name.trim_start_matches("refs/provost/").replace('/', "-");
+        let tail = name.trim_start_matches(KEPT).replace('/', "-");
         let branch = format!("provost/salvage-{tail}");
         restore(place, &branch, commit)?;
         text += &format!("branch {branch} is at {}\n", commit.short());
@@ -139,7 +139,7 @@ pub(super) fn lease(lease: &Lease) -> Outcome {
     if !place.root.join("registry.db").exists() {
         return Ok(Answer::data(json!([]), "nobody holds anything\n"));
     }
-    let leases = place.registry()?.registry.leases().map_err(store)?;
+    let leases = place.registry()?.registry.leases()?;
     let now = clock::now_millis();
     let live: Vec<_> = leases
         .iter()

@@ -10,12 +10,13 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::run::State;
 use provost_host::boxes::{Command, Control, Ended, Launcher, Stdin, Terminal};
+use provost_host::cache;
 use provost_host::machine::{Machine, Visit};
 use provost_host::proxy::Outlet;
 use rustix::termios::{self, OptionalActions, Termios};
 
 use super::boxed::{self, Scratch, Shown};
-use super::prepare::{Eyes, LOGS};
+use super::prepare::Eyes;
 use crate::answer::{Failure, Outcome};
 use crate::place::Place;
 use crate::session;
@@ -27,7 +28,7 @@ use crate::{history, show};
 #[command(after_help = "\
 The workspace is a fresh one of exactly the tree that was judged, with everything that was prepared
 for it; of a run that captured nothing it is the base. What you write there is gone afterwards.
-The exit status is that of the command, as with `provost box`.
+The exit status is that of the command, and --json is told on stderr, as with `provost box`.
 
 Examples:
   provost shell last
@@ -43,6 +44,14 @@ pub(super) struct Shell {
 }
 
 pub(super) fn run(shell: &Shell, reader: Reader) -> Outcome {
+    let outcome = visit(shell, reader);
+    if shell.command.is_empty() {
+        return outcome;
+    }
+    boxed::aside(outcome, reader)
+}
+
+fn visit(shell: &Shell, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&shell.run)?;
     let here = [io::stdin().is_terminal(), io::stdout().is_terminal()];
@@ -63,11 +72,15 @@ pub(super) fn run(shell: &Shell, reader: Reader) -> Outcome {
     let order = order.map_err(|error| Failure::of(Code::Bug, &error))?;
     place.prepare()?;
     let cache = place.cache()?.to_owned();
-    let machine = Machine::new(place.repo, &cache, &cache.join(LOGS), &run_id);
+    let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), &run_id);
     let mut eyes = Eyes::new(reader);
-    let entered = |visit: &Visit| enter(visit, shell, &state);
+    let eraser = eyes.0.eraser();
+    let entered = |visit: &Visit| {
+        eraser.wipe();
+        enter(visit, shell, &state)
+    };
     let ended = machine.visit(&order, &mut eyes, entered);
-    ended.map_err(session::port)?
+    ended?
 }
 
 fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
@@ -84,7 +97,7 @@ fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
     let mut follow = || shown.copy(&command);
     let ended = follow_box(visit, &command, &mut follow);
     shown.copy(&command);
-    boxed::outcome("provost shell", ended)
+    boxed::outcome("provost shell", &visit.profile, ended)
 }
 
 fn follow_box(
@@ -121,7 +134,7 @@ fn at_terminal(visit: &Visit, scratch: &Scratch) -> Outcome {
     let ended = follow_box(visit, &command, &mut || fit(near));
     // The other end is closed with the box, and then there is nothing left to show.
     let _ = screen.join();
-    boxed::outcome("provost shell", ended)
+    boxed::outcome("provost shell", &visit.profile, ended)
 }
 
 /// Passes on what comes, until nothing does.

@@ -43,7 +43,7 @@ fn what_is_done_with_goes_and_work_that_has_not_landed_stays() {
     assert_eq!(said.exit, 0, "{said:?}");
     assert!(
         said.out
-            .contains("2 runs left alone: its work has not landed"),
+            .contains("2 runs left alone: their work has not landed"),
         "{said:?}"
     );
     let after = refs(&desk);
@@ -78,7 +78,9 @@ fn an_age_takes_work_as_well_and_bundles_only_if_asked() {
     let young = desk.provost(&["gc", "--older-than", "1h"]);
     assert!(young.out.starts_with("removed 0 refs"), "{young:?}");
     assert!(
-        young.out.contains("4 runs left alone: it is not that old"),
+        young
+            .out
+            .contains("4 runs left alone: they are not that old"),
         "{young:?}"
     );
     let kept = desk.provost(&["gc", "--keep", "4"]);
@@ -97,6 +99,26 @@ fn an_age_takes_work_as_well_and_bundles_only_if_asked() {
     assert_eq!(all.exit, 0, "{all:?}");
     assert!(desk.provost(&["runs"]).out.starts_with("no runs yet"));
     assert!(!desk.at("repository/.provost/removed").exists());
+}
+
+#[test]
+fn a_run_that_never_began_goes_after_a_while() {
+    let desk = Desk::new();
+    desk.provost(&["init"]);
+    let run = desk.at("repository/.provost/runs/run_20260101_000000_abcdef123456");
+    fs::create_dir_all(&run).unwrap();
+    let shown = desk.provost(&["show", "last"]);
+    assert!(shown.err.contains("never began"), "{shown:?}");
+    let resumed = desk.provost(&["resume", "last"]);
+    assert!(resumed.err.contains("never began"), "{resumed:?}");
+    let said = desk.provost(&["gc"]);
+    assert!(said.out.contains("1 run left alone"), "{said:?}");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    let directory = fs::File::open(&run).unwrap();
+    directory.set_modified(long_ago).unwrap();
+    let said = desk.provost(&["gc"]);
+    assert_eq!(said.exit, 0, "{said:?}");
+    assert!(!run.exists(), "{said:?}");
 }
 
 #[test]

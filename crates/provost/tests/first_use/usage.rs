@@ -67,7 +67,12 @@ fn a_box_ends_as_its_command_does() {
     let late = desk.provost(&["box", "--timeout", "1s", "--", "sleep", "20"]);
     assert_eq!(late.exit, 124, "{late:?}");
     let json = desk.provost(&["box", "--json", "--", "nosuch"]);
-    assert!(json.out.contains("\"status\":127"), "{json:?}");
+    let last = json.err.lines().last().unwrap();
+    assert!(last.contains("\"status\":127"), "{json:?}");
+    let json = desk.provost(&["box", "--json", "--", "echo", "mine"]);
+    assert_eq!(json.out, "mine\n", "stdout is the command's alone");
+    let last: serde_json::Value = serde_json::from_str(json.err.lines().last().unwrap()).unwrap();
+    assert_eq!(last["status"], 0, "{json:?}");
 }
 
 #[test]

@@ -88,12 +88,14 @@ fn an_acceptance_command_that_passes_a_limit_is_no_success() {
 #[test]
 fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     let scene = Scene::new();
+    let listed = "[commands]\nallow = [\"sh check.sh\"]\n";
+    scene.commit(&[("provost.toml", listed)]);
     let made = scene.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(made.code(), "OK", "{made:?}");
     let place = scene.evidence(made.text("run_id"), "contract.json");
     let text = std::fs::read_to_string(place).unwrap();
     let mut contract: serde_json::Value = serde_json::from_str(&text).unwrap();
-    contract["acceptance_tests"][0]["cmd"] = "pytest -q".into();
+    contract["acceptance_tests"][0]["cmd"] = "sh check.sh".into();
     let limits = |value: serde_json::Value| {
         let mut contract = contract.clone();
         contract["x_provost"]["limits"] = value;
@@ -116,4 +118,57 @@ fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     assert_eq!(paths, want);
     let (code, _) = limits(serde_json::json!({ "ram": 1 }));
     assert_eq!(code, "INPUT_INVALID");
+}
+
+/// A shell gives up at once when it cannot fork, and takes its box along before anybody looks.
+#[test]
+fn a_program_that_fails_because_its_box_is_full_is_told_so() {
+    // Root is not refused by the kernel, and is ended by whoever counts.
+    for scene in scenes() {
+        let script = "for i in $(seq 64); do sleep 30 & done; wait";
+        let words = ["box", "--processes", "32", "--", "sh", "-c", script];
+        let outcome = scene.ask(&words);
+        assert_eq!(outcome.exit, 125, "{outcome:?}");
+        let said = "used up its 32 processes and was ended (--processes)";
+        assert!(outcome.stderr.contains(said), "{outcome:?}");
+        let outcome = scene.ask(&["box", "--processes", "32", "--", "sh", "-c", "exit 2"]);
+        assert_eq!(outcome.exit, 2, "a failure of its own: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_command_that_could_never_start_is_refused_before_the_agent_works() {
+    let scene = Scene::new();
+    scene.commit(&[("plain.sh", "#!/bin/sh\n"), ("lost", "#!/no/such\n")]);
+    scene.git(&["update-index", "--chmod=+x", "lost"]);
+    scene.git(&["commit", "-q", "-m", "a script"]);
+    let before = scene.surroundings();
+    let cases = [
+        ("no-such-program -q", "there is no program"),
+        ("./plain.sh", "is not executable"),
+        ("./lost", "is a script for `/no/such`"),
+    ];
+    for (accept, words) in cases {
+        let ask = Ask {
+            accept,
+            ..Ask::default()
+        };
+        let outcome = scene.run("echo worked; echo good > src/a.txt", &ask);
+        let want = ("ACCEPTANCE_UNSTARTABLE", 1);
+        assert_eq!((outcome.code(), outcome.exit), want, "{outcome:?}");
+        let reason = outcome.json["verdict"]["reason"].as_str().unwrap();
+        assert!(reason.contains(words), "{reason}");
+        let run = outcome.text("run_id");
+        assert!(!scene.printed_in(run).contains("worked"), "{accept}");
+        assert_eq!(scene.verify(run).exit, 0, "{accept}");
+        scene.assert_clean(&before, accept);
+    }
+    // What the agent may make is its business.
+    let ask = Ask {
+        accept: "./src/check",
+        ..Ask::default()
+    };
+    let script = "printf '#!/bin/sh\\n' > src/check; chmod +x src/check; echo good > src/a.txt";
+    let outcome = scene.run(script, &ask);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
 }

@@ -79,3 +79,25 @@ fn a_weaker_box_than_the_policy_accepts_is_refused() {
     );
     scene.assert_clean(&before, "refused");
 }
+
+#[test]
+fn a_policy_with_steps_of_preparation_is_refused_before_anything_is_done() {
+    let scene = Scene::new();
+    let policy = "[box]\nleast_tier = \"landlock\"\n[[prepare]]\nrun = \"mkdir deps\"\n\
+        inputs = [\"src\"]\noutputs = [\"deps\"]\n";
+    scene.commit(&[("provost.toml", policy)]);
+    let before = scene.surroundings();
+    let ask = Ask {
+        more: &["--tier", "landlock"],
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo good > src/a.txt", &ask);
+    let want = ("CONTRACT_INVALID", 1);
+    assert_eq!((outcome.code(), outcome.exit), want, "{outcome:?}");
+    let told = outcome.json.to_string();
+    assert!(told.contains("take tier `namespaces`"), "{told}");
+    let run = outcome.text("run_id");
+    let ledger = std::fs::read_to_string(scene.evidence(run, "events.jsonl")).unwrap();
+    assert!(!ledger.contains("STEP_STARTED"), "{ledger}");
+    scene.assert_clean(&before, "refused");
+}

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ComposeError, Composer, render, time};
 use crate::agent::Adapter;
+use crate::bundle::layout::{CONTRACT, REVIEW_REPORT, TASK_RESULT, TEST_REPORT};
 use crate::bundle::report::{
     BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
     TaskState, Trace, Versions,
@@ -22,7 +23,7 @@ impl Composer<'_> {
         };
         let known = state.opened.adapted.as_ref();
         let adapter = known.map_or(Adapter::Exec, |known| known.adapter);
-        Ok(render(&RunManifest {
+        render(&RunManifest {
             run_id: state.names.run_id.clone(),
             created_at: time(&state.began)?,
             finished_at: Some(time(&state.latest)?),
@@ -54,7 +55,7 @@ impl Composer<'_> {
             workflow: None,
             observability: None,
             x_provost: Some(self.extra()),
-        }))
+        })
     }
 
     fn hashes(&self) -> Result<BTreeMap<String, Sha256>, BadShape> {
@@ -119,13 +120,13 @@ impl Composer<'_> {
         Ok(TaskEntry {
             task_id: self.state.names.task_id.clone(),
             role: assigned.role,
-            contract: self.file("contract.json")?,
+            contract: self.file(CONTRACT)?,
             status,
             assigned_agent_id: Some(assigned.agent_id.clone()),
             thread_id: None,
-            result: Some(self.file("reports/task_result.json")?),
-            review_report: Some(self.file("reports/review_report.json")?),
-            test_report: Some(self.file("reports/test_report.json")?),
+            result: Some(self.file(TASK_RESULT)?),
+            review_report: Some(self.file(REVIEW_REPORT)?),
+            test_report: Some(self.file(TEST_REPORT)?),
         })
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, json};
 
 use super::{ComposeError, Composer, time};
 use crate::agent::Adapter;
+use crate::bundle::layout::PATCH;
 use crate::bundle::report::{
     GateResult, Judged, ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck,
 };
@@ -66,7 +67,7 @@ impl Composer<'_> {
         let diff = self.gate(Gate::Diff);
         let mut violations = diff.violations;
         violations.extend(report.iter().flat_map(|report| report.violations.clone()));
-        let mut evidence = vec![self.file("patch.diff")?];
+        let mut evidence = vec![self.file(PATCH)?];
         for name in reviewed.into_iter().flat_map(looked_at) {
             evidence.push(self.file(name)?);
         }

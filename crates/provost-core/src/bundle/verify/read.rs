@@ -9,6 +9,10 @@ use super::{Files, Pins, ledger, seal};
 use crate::bundle::dsse::Envelope;
 use crate::bundle::key::PublicKey;
 pub(super) use crate::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
+pub(super) use crate::bundle::layout::{
+    BASELINE, CHANGED, CONTRACT, EVIDENCE_REPORT, PACK, PATCH, REVIEW_REPORT, TASK_RESULT,
+    TEST_REPORT, WORK_REPORT,
+};
 use crate::bundle::report::{
     EvidenceReport, ReviewReport, RunManifest, TaskResult, TestReport, WorkReport,
 };
@@ -18,23 +22,6 @@ use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
 use crate::record::{self, Chain, Head};
-
-/// The contract.
-pub(super) const CONTRACT: &str = "contract.json";
-/// The difference.
-pub(super) const PATCH: &str = "patch.diff";
-/// The paths that differ.
-pub(super) const CHANGED: &str = "diff_name_only.txt";
-/// The commit the work began from.
-pub(super) const BASELINE: &str = "git/baseline_commit.txt";
-/// The objects that prove the difference.
-pub(super) const PACK: &str = "git/objects.pack";
-/// The five reports.
-pub(super) const TASK_RESULT: &str = "reports/task_result.json";
-pub(super) const WORK_REPORT: &str = "reports/work_report.json";
-pub(super) const REVIEW_REPORT: &str = "reports/review_report.json";
-pub(super) const TEST_REPORT: &str = "reports/test_report.json";
-pub(super) const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
 
 /// The files whose bytes are looked into; of all others only the digest is needed.
 const DOCUMENTS: [&str; 14] = [

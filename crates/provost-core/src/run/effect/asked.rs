@@ -13,6 +13,7 @@ use crate::contract::Contract;
 use crate::object::Oid;
 use crate::review;
 use crate::run::fact::Side;
+use crate::run::refs::{self, Kind};
 use crate::run::{Site, State, Step};
 use crate::time;
 
@@ -38,12 +39,13 @@ impl State {
             Step::Selftest => Effect::Selftest(Box::new(Selftest {
                 agent: self.agent_effect()?,
                 acceptance: self.accept_base()?,
+                scope: self.held_to()?.scope.clone(),
             })),
             Step::Agent => Effect::Agent(Box::new(self.agent_effect()?)),
             Step::Capture => Effect::Capture(Capture {
                 attempt: self.attempt,
                 base: self.opened.base_tree.clone(),
-                keep: self.keep("runs", "Capture"),
+                keep: self.keep(Kind::Captured, "Capture"),
             }),
             Step::Review => Effect::Review(Box::new(self.review_effect()?)),
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
@@ -100,7 +102,7 @@ impl State {
             candidate: self.candidate()?.clone(),
             words: self.words(),
             seconds: self.seconds(),
-            refs: format!("refs/provost/merged/{}", self.names.run_id),
+            refs: Kind::Merged.of_run(&self.names.run_id),
         })
     }
 
@@ -257,7 +259,7 @@ impl State {
     fn publish(&self) -> Result<Publish, NoEffect> {
         let tree = self.candidate()?.clone();
         let keep = Keep {
-            name: format!("refs/heads/provost/{}", self.names.run_id),
+            name: refs::branch(&self.names.run_id),
             parent: self.opened.base_commit.clone(),
             message: self.words().message(&tree),
             seconds: self.seconds(),
@@ -284,17 +286,17 @@ impl State {
             salvage: (finished && !whole).then(|| Salvage {
                 base: self.begins_with().clone(),
                 captured: captured.map(|captured| captured.tree.clone()),
-                keep: self.keep("salvage", "Salvage"),
+                keep: self.keep(Kind::Salvaged, "Salvage"),
             }),
             stay: self.left.iter().map(|left| left.path.clone()).collect(),
         }
     }
 
-    /// How a tree of this attempt is kept on the base, below `refs/provost/<place>`.
-    fn keep(&self, place: &str, what: &str) -> Keep {
+    /// How a tree of this attempt is kept on the base, by a ref of this kind.
+    fn keep(&self, kind: Kind, what: &str) -> Keep {
         let run = &self.names.run_id;
         Keep {
-            name: format!("refs/provost/{place}/{run}/{}", self.attempt),
+            name: format!("{}/{}", kind.of_run(run), self.attempt),
             parent: self.opened.base_commit.clone(),
             message: format!("{what} of {run}\n"),
             seconds: self.seconds(),

@@ -27,6 +27,9 @@ pub struct Layered {
 pub struct Made {
     /// From this tree.
     pub tree: Oid,
+    /// Whether it had been made before, and somebody changed what was there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// By these commands.
     pub commands: Vec<CommandRun>,
     /// What they asked of the network.

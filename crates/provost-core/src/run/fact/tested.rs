@@ -49,12 +49,12 @@ pub struct Probed {
     /// Whether it was tried earlier, on the same kernel, start, launcher and shape.
     pub cached: bool,
     /// Every attempt.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<Probe>,
 }
 
 /// One attempt to get out of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct Probe {
     /// Its name.
     pub name: String,
     /// The walls in its way.
@@ -69,7 +69,7 @@ pub struct Attempt {
 
 impl BoxTest {
     /// Every attempt, with the box it was made in.
-    pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Attempt)> {
+    pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Probe)> {
         let agent = self.agent.attempts.iter().map(|it| ("agent", it));
         let acceptance = self.acceptance.attempts.iter();
         agent.chain(acceptance.map(|it| ("acceptance", it)))

@@ -13,7 +13,7 @@ fn opening() -> Fact {
         unreachable!("it is the first fact");
     };
     opened.contract.timeout_retry.max_retries = 2;
-    opened.contract_sha256 = contract::digest(&opened.contract);
+    opened.contract_sha256 = contract::digest(&opened.contract).unwrap();
     Fact::Opened(opened)
 }
 

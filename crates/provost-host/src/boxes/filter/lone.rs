@@ -45,6 +45,15 @@ const ATTRIBUTES: &[i64] = &[
     469, // file_setattr
 ];
 
+/// Requests that change flags of a file that is only open for reading; the last one forbids writing it for
+/// ever. The kernel's headers have them, and they are the same on every architecture of 64 bits.
+const FLAGS: [u32; 4] = [
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+];
+
 /// Calls about a process, by the argument that names it: only the caller may be meant.
 const ABOUT: [(i64, u32); 7] = [
     (libc::SYS_prlimit64, 0),
@@ -65,6 +74,9 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     rules.extend(all(REFUSED, &REFUSE));
     rules.extend(all(ATTRIBUTES, &UNSUPPORTED));
     rules.insert(number(libc::SYS_socketpair), pairs());
+    if let Some(Decision::Equal { cases, .. }) = rules.get_mut(&number(libc::SYS_ioctl)) {
+        cases.extend(FLAGS.map(|request| (request, UNSUPPORTED)));
+    }
     rules.extend(ABOUT.map(|(call, argument)| (number(call), only(argument, &ALLOW))));
     // The first argument says what the second one names: here a process, elsewhere all of a user's.
     let own = only(1, &ALLOW);
@@ -124,6 +136,14 @@ mod tests {
             ("a socket", libc::SYS_socket, [unix, 0], refused),
             ("memory", libc::SYS_shmget, [0, 0], refused),
             ("an attribute", libc::SYS_setxattr, [0, 0], unsupported),
+            ("flags", libc::SYS_ioctl, [3, 0x4008_6602], unsupported),
+            (
+                "asking for flags",
+                libc::SYS_ioctl,
+                [3, 0x8008_6601],
+                bpf::ALLOW,
+            ),
+            ("typing", libc::SYS_ioctl, [0, libc::TIOCSTI], refused),
             ("own limits", libc::SYS_prlimit64, [0, 7], bpf::ALLOW),
             ("another's limits", libc::SYS_prlimit64, [1, 7], refused),
             ("own priority", libc::SYS_setpriority, [0, 0], bpf::ALLOW),

@@ -4,11 +4,10 @@ use std::fs;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use provost_core::object::hex;
 use provost_core::tier::Tier;
@@ -18,21 +17,20 @@ use super::super::error::BoxError;
 use super::super::launcher::PROBE;
 use super::super::probe::{CANARY, Hidden, Probe, Task, VICTIM};
 use super::super::profile::{Mount, Profile};
+use super::super::scratch::Scratch;
 use super::super::wall::Wall;
 use super::resolver::Resolver;
 
 const SECRET: &str = "nobody inside may read this\n";
-/// How the directories of self-tests begin.
+/// How the names of sockets that are no files begin.
 const PREFIX: &str = "provost-selftest-";
-/// A self-test that began longer ago is over.
-const LONG_AGO: Duration = Duration::from_mins(10);
 /// Found by the host, not by the probe.
 pub(super) const UNTOUCHED: &str = "outside_untouched";
 
 /// Things of the host that the probe attacks; they are gone with this value.
 #[derive(Debug)]
 pub struct Outside {
-    directory: PathBuf,
+    scratch: Scratch,
     abstract_name: String,
     tcp: TcpListener,
     udp: UdpSocket,
@@ -63,18 +61,13 @@ impl Outside {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let abstract_name = format!("{PREFIX}{}", hex(&random));
-        let temporary = temporary();
-        sweep(&temporary);
-        let directory = temporary.join(&abstract_name);
-        fs::DirBuilder::new().mode(0o700).create(&directory)?;
-        let result = Self::fill(launcher, directory.clone(), abstract_name);
-        if result.is_err() {
-            let _ = fs::remove_dir_all(directory);
-        }
-        result
+        // Whoever is killed leaves it to the next box to remove it.
+        let scratch = Scratch::make(&temporary())?;
+        Self::fill(launcher, scratch, abstract_name)
     }
 
-    fn fill(launcher: &Launcher, directory: PathBuf, abstract_name: String) -> io::Result<Self> {
+    fn fill(launcher: &Launcher, scratch: Scratch, abstract_name: String) -> io::Result<Self> {
+        let directory = scratch.path();
         fs::write(directory.join("secret"), SECRET)?;
         fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600))?;
         // A stand-in where no repository is at hand.
@@ -106,7 +99,7 @@ impl Outside {
             .spawn()?;
         let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
         Ok(Self {
-            directory,
+            scratch,
             abstract_name,
             tcp,
             udp,
@@ -120,7 +113,7 @@ impl Outside {
 
     /// The directory of the host that holds the secret.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.scratch.path()
     }
 
     pub(super) fn task(&self, profile: &Profile) -> io::Result<Task> {
@@ -140,9 +133,9 @@ impl Outside {
                 .collect()
         };
         Ok(Task {
-            secret: self.directory.join("secret"),
-            socket: self.directory.join("socket"),
-            datagram: self.directory.join("datagrams"),
+            secret: self.directory().join("secret"),
+            socket: self.directory().join("socket"),
+            datagram: self.directory().join("datagrams"),
             abstract_name: self.abstract_name.clone(),
             tcp: self.tcp.local_addr()?,
             udp: self.udp.local_addr()?,
@@ -182,7 +175,7 @@ impl Outside {
                 "it reached the host".clone_into(&mut probe.note);
             }
         }
-        let secret = self.directory.join("secret");
+        let secret = self.directory().join("secret");
         let same_text = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
         let same_mode = fs::metadata(&secret).is_ok_and(|found| found.mode() & 0o777 == 0o600);
         // That modes can be changed has a probe of its own, and a tier may declare it as a hole.
@@ -202,7 +195,7 @@ impl Drop for Outside {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
-        let _ = fs::remove_dir_all(&self.directory);
+        self.scratch.remove();
     }
 }
 
@@ -226,23 +219,4 @@ fn temporary() -> PathBuf {
         return asked;
     }
     PathBuf::from("/tmp")
-}
-
-/// Removes what self-tests left whose driver was killed. Nothing depends on it, so nothing fails.
-fn sweep(temporary: &Path) {
-    let user = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
-        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if !named {
-            continue;
-        }
-        let Ok(found) = entry.metadata() else {
-            continue;
-        };
-        let age = found.modified().map(|time| time.elapsed());
-        let old = matches!(age, Ok(Ok(age)) if age > LONG_AGO);
-        if found.is_dir() && found.uid() == user && old {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }

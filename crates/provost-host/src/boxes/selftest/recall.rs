@@ -17,6 +17,7 @@ use rustix::fs::OFlags;
 
 use super::{Ground, Outside, Report};
 use crate::boxes::{BoxError, Launcher, Mount, Profile};
+use crate::cache;
 
 /// The largest report that is read.
 const LARGEST: u64 = 256 << 10;
@@ -96,7 +97,7 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
 fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, BoxError> {
     let key = serde_json::to_value(ground).map_err(BoxError::Profile)?;
     let name = sha256(key.to_string().as_bytes());
-    let boxes = directory.join("boxes").join(&ground.boot);
+    let boxes = directory.join(cache::BOXES).join(&ground.boot);
     Ok(boxes.join(format!("{name}.json")))
 }
 

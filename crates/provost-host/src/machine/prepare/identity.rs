@@ -15,12 +15,14 @@ const RUNTIMES: [&str; 6] = ["cc", "go", "java", "node", "python3", "rustc"];
 /// Files by which managers of versions choose a program, below the variable that leads to them.
 const CHOICES: [(&str, &str); 2] = [("PYENV_ROOT", "version"), ("RUSTUP_HOME", "settings.toml")];
 
-/// A word for the toolchain that `steps` find along PATH.
-pub(super) fn of(steps: &[Step]) -> String {
+/// A word for the toolchain that `step` finds along PATH.
+pub(super) fn of(step: &Step) -> String {
     let toolchain = user_toolchain();
     let path = toolchain.env.get("PATH").map_or("", String::as_str);
-    let programs = steps.iter().flat_map(|step| &step.run);
-    let programs = programs.filter_map(|argv| argv.first().map(String::as_str));
+    let programs = step
+        .run
+        .iter()
+        .filter_map(|argv| argv.first().map(String::as_str));
     let programs: BTreeSet<&str> = programs.chain(RUNTIMES).collect();
     let mut text = format!("{} {path}\n", std::env::consts::ARCH);
     for program in programs

@@ -18,6 +18,9 @@ const ASIDE: &str = "gone.";
 /// When a directory was used last, its name, and its bytes.
 type Found = (SystemTime, String, u64);
 
+/// Says of a directory's name and last use whether somebody may soon want it again.
+pub type Wanted<'a> = &'a dyn Fn(&str, SystemTime) -> bool;
+
 /// What a collection removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,43 +31,71 @@ pub struct Collected {
     pub bytes: u64,
 }
 
+impl Collected {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
 impl Shelf {
-    /// Removes what nobody holds, the least recently used first, until the rest fits into `room`
-    /// bytes; also what was set aside or never finished.
-    pub(crate) fn collect(&self, room: u64) -> Result<Collected, WorkspaceError> {
-        let (mut found, others) = self.list()?;
-        found.sort();
-        let mut held = found.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
+    /// it fits into `room` bytes; also what was set aside or never finished.
+    pub(crate) fn collect(
+        &self,
+        room: u64,
+        wanted: Wanted<'_>,
+    ) -> Result<Collected, WorkspaceError> {
+        let (found, others) = self.list()?;
         let mut collected = Collected::default();
-        for (_, name, bytes) in found {
-            if held <= room {
-                break;
-            }
+        for (_, name, bytes) in self.condemned(found, room, wanted) {
             let Some(_lock) = unused(&self.place(&name)) else {
                 continue;
             };
             if let Some(aside) = self.set_aside(&name)? {
                 remove(&self.root, &aside)?;
             }
-            held = held.saturating_sub(bytes);
-            collected.count += 1;
-            collected.bytes = collected.bytes.saturating_add(bytes);
+            collected.add(bytes);
         }
         self.sweep(&others)?;
         Ok(collected)
     }
 
-    /// What a collection that leaves no room would remove.
-    pub(crate) fn idle(&self) -> Result<Collected, WorkspaceError> {
+    /// What [`Shelf::collect`] would remove.
+    pub(crate) fn collectable(
+        &self,
+        room: u64,
+        wanted: Wanted<'_>,
+    ) -> Result<Collected, WorkspaceError> {
         let (found, _) = self.list()?;
-        let mut idle = Collected::default();
-        for (_, name, bytes) in found {
-            if unused(&self.place(&name)).is_some() {
-                idle.count += 1;
-                idle.bytes = idle.bytes.saturating_add(bytes);
+        let mut collected = Collected::default();
+        for (_, _, bytes) in self.condemned(found, room, wanted) {
+            collected.add(bytes);
+        }
+        Ok(collected)
+    }
+
+    /// Those of `found` that have to go, in this order.
+    fn condemned(&self, mut found: Vec<Found>, room: u64, wanted: Wanted<'_>) -> Vec<Found> {
+        found.sort();
+        let mut held = found.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+        let (wanted, unwanted): (Vec<Found>, Vec<Found>) = found
+            .into_iter()
+            .partition(|(used, name, _)| wanted(name, *used));
+        let is_free = |found: &Found| unused(&self.place(&found.1)).is_some();
+        let mut condemned: Vec<Found> = unwanted.into_iter().filter(is_free).collect();
+        let gone = condemned.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+        held = held.saturating_sub(gone);
+        for found in wanted {
+            if held <= room {
+                break;
+            }
+            if is_free(&found) {
+                held = held.saturating_sub(found.2);
+                condemned.push(found);
             }
         }
-        Ok(idle)
+        condemned
     }
 
     /// The directories with the time of their last use and their bytes, and the names of other things.

@@ -127,7 +127,7 @@ impl Desk {
 
     /// The board as it is now, and the hash of its last record.
     pub(super) fn board(&self) -> Result<(Board, String), Failure> {
-        let records = provost_store::board::records(&self.directory).map_err(session::store)?;
+        let records = provost_store::board::records(&self.directory)?;
         let board = Board::fold(&self.run_id, &records)
             .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
         let head = records.last().map_or(GENESIS, |record| &record.hash);
@@ -142,16 +142,16 @@ impl Desk {
     ) -> Result<Answer, Stop> {
         let _turn = self.enter()?;
         let path = self.directory.join(RECORDS);
-        let mut ledger = session::ledger(&path, Head::genesis()).map_err(session::store)?;
+        let mut ledger = session::ledger(&path, Head::genesis()).map_err(Failure::from)?;
         let verdict = board::ask(&mut ledger, &SystemClock, &self.run_id, now, order);
-        Ok(verdict.map_err(session::port)?.into())
+        Ok(verdict.map_err(Failure::from)?.into())
     }
 
     /// Waits until nobody else uses the board.
     pub(super) fn enter(&self) -> Result<DriverLock, Failure> {
         self.place.prepare_boards()?;
         let owner = session::owner()?;
-        provost_store::board::enter(&self.directory, &owner).map_err(session::store)
+        Ok(provost_store::board::enter(&self.directory, &owner)?)
     }
 
     /// Where hand-offs are kept that nobody wanted elsewhere.

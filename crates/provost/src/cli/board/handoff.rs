@@ -9,7 +9,7 @@ use provost_store::board as store;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure};
-use crate::session::{self, RunBundle};
+use crate::session::RunBundle;
 use crate::show::plain;
 
 use super::Handoff;
@@ -26,7 +26,7 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
         None => (desk.handoffs().join(&bundle.name), Code::EvidenceAltered),
     };
     if target.symlink_metadata().is_ok() {
-        if !holds(&target, &bundle).map_err(session::port)? {
+        if !holds(&target, &bundle).map_err(Failure::from)? {
             let reason = "is there already, and is not this hand-off";
             let failure = Failure::new(code, reason).about(&target);
             return Err(failure
@@ -54,12 +54,12 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
 }
 
 fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
-    let beside = store::unfinished(target).map_err(session::store)?;
+    let beside = store::unfinished(target)?;
     let mut directory = RunBundle::new(&beside);
     for (name, bytes) in &bundle.files {
-        directory.put(name, bytes).map_err(session::port)?;
+        directory.put(name, bytes)?;
     }
-    store::publish(&beside, target).map_err(session::store)
+    Ok(store::publish(&beside, target)?)
 }
 
 /// Whether every file of the hand-off is in `target` as it must be.

@@ -13,9 +13,9 @@ use provost_engine::opening::Origin as _;
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
 use crate::origin::GitOrigin;
 use crate::place::Place;
-use crate::{input, session};
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -77,9 +77,7 @@ fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Fail
     let tree = commit.and_then(|commit| place.repo.commit_tree(&commit).ok());
     match tree {
         Some(tree) => {
-            let policy = GitOrigin(&place.repo)
-                .policy(&tree)
-                .map_err(session::port)?;
+            let policy = GitOrigin(&place.repo).policy(&tree)?;
             shipped.with(policy.commands).map_err(bug)
         }
         // A base that is not here adds no commands.

@@ -7,54 +7,68 @@ use provost_host::boxes::selftest::{self, Outside, Report};
 use provost_host::boxes::{self, Availability, Blocker, BoxError, Launcher, Profile, Rung};
 use provost_host::machine::user_toolchain;
 
-use super::{Row, limits};
+use super::{Row, State, limits};
 
-/// Settings that keep ordinary users from making a user namespace, and the value that does.
-const SWITCHES: [(&str, &str, &str); 3] = [
-    (
-        "/proc/sys/user/max_user_namespaces",
-        "user.max_user_namespaces",
-        "0",
-    ),
-    (
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "kernel.unprivileged_userns_clone",
-        "0",
-    ),
-    (
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "kernel.apparmor_restrict_unprivileged_userns",
-        "1",
-    ),
-];
+/// The row of the second tier.
+const SECOND: &str = "box of tier `landlock`";
 
 /// Everything about the kernel and the box.
 pub(super) fn rows() -> Vec<Row> {
-    let trial = boxes::availability(Tier::Namespaces);
     let mut rows = vec![Row::ok("kernel", kernel())];
     match boxes::rungs(&Launcher::own()) {
-        Ok(rungs) => {
-            // The first one carries all the others.
-            let carried = rungs.first().is_some_and(Rung::holds);
-            rows.extend(rungs.iter().map(|it| rung(it, carried)));
-        }
+        Ok(rungs) => rows.extend(climb(&rungs)),
         Err(error) => rows.push(
             Row::missing("namespaces", chain(&error)).remedy("provost explain BOX_UNAVAILABLE"),
         ),
     }
     rows.push(landlock());
     rows.push(seccomp());
-    rows.push(made(&trial));
-    if let Ok(available) = &trial {
-        rows.push(held());
-        rows.extend(limits::rows(available.process_limit));
+    let lacking = |rows: &[Row]| {
+        let missing = rows.iter().filter(|row| row.state == State::Missing);
+        let names: Vec<String> = missing.map(|row| row.name.clone()).collect();
+        names.join(", ")
+    };
+    match lacking(&rows) {
+        lacking if lacking.is_empty() => {
+            let trial = boxes::availability(Tier::Namespaces);
+            rows.push(made(&trial));
+            if let Ok(available) = &trial {
+                rows.push(held());
+                rows.extend(limits::rows(available.process_limit));
+            }
+        }
+        lacking => rows.push(Row::not_tried("box", format!("without {lacking}"))),
     }
-    rows.push(second());
+    let walls = |row: &&Row| ["landlock", "seccomp"].contains(&row.name.as_str());
+    let walls: Vec<Row> = rows.iter().filter(walls).cloned().collect();
+    rows.push(match lacking(&walls) {
+        lacking if lacking.is_empty() => second(),
+        lacking => Row::not_tried(SECOND, format!("without {lacking}")),
+    });
     let holes = Profile::of_tier(Tier::Namespaces).holes().iter();
     let holes = holes.map(|hole| (Tier::Namespaces, hole));
     let lone = Tier::Landlock.holes(Processes::Outer).iter();
     let holes = holes.chain(lone.map(|hole| (Tier::Landlock, hole)));
     rows.extend(holes.map(|(tier, hole)| Row::hole(format!("tier {tier}"), hole.words)));
+    rows
+}
+
+/// The rungs in order; one that stands on another that is not there says nothing of itself.
+fn climb(rungs: &[Rung]) -> Vec<Row> {
+    let mut gone: Vec<&str> = Vec::new();
+    let mut rows = Vec::new();
+    for rung in rungs {
+        let name = rung.name.as_str();
+        let below = boxes::below(name).iter();
+        let lacking = below.copied().find(|below| gone.contains(below));
+        rows.push(match lacking {
+            Some(lacking) => Row::not_tried(name, format!("needs the {lacking}")),
+            None => self::rung(rung),
+        });
+        if lacking.is_some() || !rung.holds() {
+            gone.push(name);
+        }
+    }
     rows
 }
 
@@ -65,7 +79,7 @@ fn kernel() -> String {
 }
 
 /// Something that a box of tier `namespaces` stands on.
-fn rung(rung: &Rung, carried: bool) -> Row {
+fn rung(rung: &Rung) -> Row {
     let name = rung.name.as_str();
     if rung.holds() {
         return Row::ok(name, "tried and had");
@@ -76,13 +90,11 @@ fn rung(rung: &Rung, carried: bool) -> Row {
     };
     // Without these two a box is made all the same, in another way.
     let row = match name {
-        boxes::OWN_PROC if carried => {
+        boxes::OWN_PROC => {
             let instead = "the outer one is shown instead, read-only";
             Row::not_enforced(name, format!("{found}; {instead}"))
         }
-        boxes::LAYERS if carried => {
-            Row::not_enforced(name, format!("{found}; workspaces are copied instead"))
-        }
+        boxes::LAYERS => Row::not_enforced(name, format!("{found}; workspaces are copied instead")),
         _ => Row::missing(name, found),
     };
     row.errno(rung.answer()).remedy(rung.remedy())
@@ -90,22 +102,17 @@ fn rung(rung: &Rung, carried: bool) -> Row {
 
 /// Whether the second tier is there, which has to be asked for.
 fn second() -> Row {
-    const NAME: &str = "box of tier `landlock`";
     match boxes::availability(Tier::Landlock) {
-        Ok(_) => Row::ok(NAME, "one was made and ended; it has to be asked for"),
-        Err(blocker) => Row::not_enforced(NAME, blocker.to_string()).remedy(&blocker.remedy),
+        Ok(_) => Row::ok(SECOND, "one was made and ended; it has to be asked for"),
+        Err(blocker) => Row::not_enforced(SECOND, blocker.to_string()).remedy(&blocker.remedy),
     }
 }
 
 /// The settings that switch user namespaces off here.
 fn switched_off() -> String {
-    let mut text = String::new();
-    for (path, name, off) in SWITCHES {
-        if fs::read_to_string(path).is_ok_and(|value| value.trim() == off) {
-            text += &format!("; {name} is {off}");
-        }
-    }
-    text
+    let off = boxes::switched_off();
+    let words = off.iter().map(|it| format!("; {} is {}", it.name, it.off));
+    words.collect()
 }
 
 fn landlock() -> Row {
@@ -183,4 +190,48 @@ fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rungs(refused: &str) -> Vec<Rung> {
+        let names = [
+            "user namespace",
+            "process namespace",
+            "mount namespace",
+            "network namespace",
+            boxes::OWN_PROC,
+            boxes::MEMORY,
+            boxes::LAYERS,
+        ];
+        let rung = |name: &str| Rung {
+            name: name.to_owned(),
+            errno: i32::from(name == refused),
+        };
+        names.map(rung).into()
+    }
+
+    #[test]
+    fn what_stands_on_something_that_is_missing_is_not_missing_itself() {
+        let states = |refused: &str| -> Vec<&'static str> {
+            let rows = climb(&rungs(refused));
+            rows.iter().map(|row| row.state.words()).collect()
+        };
+        let (ok, missing, untried) = ("ok", "missing", "not tried");
+        assert_eq!(states(""), [ok; 7]);
+        let all = states("user namespace");
+        assert_eq!(all[0], missing);
+        assert_eq!(all[1..], [untried; 6]);
+        assert_eq!(
+            states("mount namespace"),
+            [ok, ok, missing, ok, untried, untried, untried]
+        );
+        assert_eq!(
+            states(boxes::MEMORY),
+            [ok, ok, ok, ok, ok, missing, untried]
+        );
+        assert_eq!(states(boxes::LAYERS)[6], "not enforced");
+    }
 }

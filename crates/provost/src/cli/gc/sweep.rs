@@ -4,16 +4,25 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::retention::Fate;
+use provost_core::retention::{CACHED, Fate};
+use provost_core::run::effect::{self, Base};
+use provost_core::run::refs::{self, Kind};
+use provost_engine::opening::Origin as _;
+use provost_engine::ports::Wish;
+use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
-use provost_host::workspace::{self, Layers, Lowers};
+use provost_host::machine::layer_keys;
+use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
 
-use super::{Known, Refs, refs};
+use super::{Known, Refs};
 use crate::answer::Failure;
+use crate::origin::GitOrigin;
 use crate::place::Place;
+use crate::progress::Onlooker;
 use crate::session;
 
 /// Whether anything is done.
@@ -23,6 +32,15 @@ pub(super) enum Mode {
     Do,
     /// It is only said.
     Say,
+}
+
+/// How much of the caches goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// What nobody used for a while and the current commit does not need.
+    Unneeded,
+    /// All that nobody uses just now.
+    Everything,
 }
 
 /// What went.
@@ -36,6 +54,8 @@ pub(super) struct Swept {
     pub(super) checkouts: u64,
     /// How many prepared layers.
     pub(super) layers: u64,
+    /// How many cached results of acceptance commands.
+    pub(super) results: usize,
     /// What they held.
     pub(super) bytes: u64,
     /// What stayed although it should have gone, with the reason.
@@ -46,6 +66,7 @@ pub(super) struct Swept {
 pub(super) struct Sweep<'a> {
     place: &'a Place,
     mode: Mode,
+    onlooker: &'a Onlooker,
     refs: Refs,
     /// Branches that somebody has checked out.
     used: BTreeSet<String>,
@@ -53,16 +74,21 @@ pub(super) struct Sweep<'a> {
 }
 
 /// Where directories wait for their removal, in the runtime root and in the cache.
-const ASIDE: &str = "removed";
+const ASIDE: &str = cache::REMOVED;
 
 impl<'a> Sweep<'a> {
-    pub(super) fn new(place: &'a Place, mode: Mode) -> Result<Self, Failure> {
+    pub(super) fn new(
+        place: &'a Place,
+        mode: Mode,
+        onlooker: &'a Onlooker,
+    ) -> Result<Self, Failure> {
         let checkouts = place.repo.checkouts().map_err(|error| git(&error))?;
         let branch = |checkout: Checkout| checkout.branch;
         Ok(Self {
             place,
             mode,
-            refs: refs(place)?,
+            onlooker,
+            refs: super::refs(place)?,
             used: checkouts.into_iter().filter_map(branch).collect(),
             total: Swept::default(),
         })
@@ -88,6 +114,7 @@ impl<'a> Sweep<'a> {
         aged: bool,
         bundle: bool,
     ) -> Result<Swept, Failure> {
+        self.goes_on(&format!("sweeping {} …", known.run_id))?;
         let directory = self.place.run(&known.run_id);
         let mut swept = Swept::default();
         // Held until the end: nobody lands or resumes it meanwhile.
@@ -106,13 +133,13 @@ impl<'a> Sweep<'a> {
             },
         };
         self.branch(known, &mut swept)?;
-        let kinds: &[&str] = match fate {
-            Fate::Goes => &["merged", "runs", "salvage", "base"],
-            Fate::GoesButSalvage => &["merged", "runs", "base"],
+        let kinds: &[Kind] = match fate {
+            Fate::Goes => &[Kind::Merged, Kind::Captured, Kind::Salvaged, Kind::Base],
+            Fate::GoesButSalvage => &[Kind::Merged, Kind::Captured, Kind::Base],
             Fate::Stays(_) => &[],
         };
         for kind in kinds {
-            let own = format!("refs/provost/{kind}/{}", known.run_id);
+            let own = kind.of_run(&known.run_id);
             let below = format!("{own}/");
             let refs = self.refs.iter();
             let refs = refs.filter(|(name, _)| **name == own || name.starts_with(&below));
@@ -126,14 +153,15 @@ impl<'a> Sweep<'a> {
             .state
             .as_ref()
             .is_some_and(|state| state.captured.is_some());
-        let workspace = self.place.cache()?.join("ws").join(&known.run_id);
+        let workspace = self.place.cache()?.join(cache::WORKSPACES);
+        let workspace = workspace.join(&known.run_id);
         if workspace.symlink_metadata().is_ok() && !captured && !aged {
             swept
                 .left
                 .push(format!("{} (it may hold work)", workspace.display()));
         } else {
-            let cache = self.place.cache()?.to_owned();
-            self.set_aside(&cache, &workspace, &mut swept)?;
+            let root = self.place.cache()?.to_owned();
+            self.set_aside(&root, &workspace, &mut swept)?;
         }
         if bundle {
             let root = self.place.root.clone();
@@ -220,45 +248,103 @@ impl<'a> Sweep<'a> {
 
     /// How many refs belong to runs whose bundle is not here.
     pub(super) fn strangers(&self, known: &BTreeSet<&str>) -> usize {
-        let of_run = |name: &&String| {
-            let run = name
-                .strip_prefix("refs/provost/")
-                .and_then(|name| name.split('/').nth(1));
-            run.is_some_and(|run| !known.contains(run))
-        };
+        let of_run = |name: &&String| refs::run_of(name).is_some_and(|run| !known.contains(run));
         self.refs.keys().filter(of_run).count()
     }
 
-    /// The cached results of acceptance commands on base trees, which can be had again.
-    pub(super) fn cached_tests(&mut self) -> Result<(), Failure> {
-        let cache = self.place.cache()?.to_owned();
-        let tests: PathBuf = cache.join("tests");
-        let mut swept = Swept::default();
-        self.set_aside(&cache, &tests, &mut swept)?;
-        self.total.add(&swept);
+    /// Says what comes next, unless somebody wants the sweep to end: it can, between any two things.
+    fn goes_on(&self, text: &str) -> Result<(), Failure> {
+        if self.onlooker.wish() == Wish::Cancel {
+            let reason = "the sweep was cancelled; another one goes on with it";
+            return Err(Failure::new(Code::Cancelled, reason));
+        }
+        self.onlooker.says(text);
         Ok(())
     }
 
-    /// The checkouts that overlays stand on, and the prepared layers, that nobody uses now.
-    pub(super) fn checkouts(&mut self) -> Result<(), Failure> {
-        let lowers = Lowers::new(self.place.cache()?);
-        let collected = match self.mode {
-            Mode::Do => lowers.collect(0),
-            Mode::Say => lowers.idle(),
+    /// What can be had again: results of acceptance commands on base trees, checkouts that overlays
+    /// stand on, and prepared layers.
+    pub(super) fn caches(&mut self, extent: Extent) -> Result<(), Failure> {
+        let needed = match (extent, needed(self.place)) {
+            (Extent::Everything, _) => None,
+            (Extent::Unneeded, Ok(needed)) => Some(needed),
+            (Extent::Unneeded, Err(failure)) => {
+                // Everything may be needed.
+                let left = format!("the caches ({})", failure.reason);
+                self.total.left.push(left);
+                return Ok(());
+            }
         };
-        let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-        self.total.checkouts += collected.count;
-        self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
-        let layers = Layers::new(self.place.cache()?);
-        let collected = match self.mode {
-            Mode::Do => layers.collect(0),
-            Mode::Say => layers.idle(),
+        let wanted = |name: &str, used: SystemTime| {
+            // A time that is yet to come is no old one.
+            let recent = || used.elapsed().map_or(true, |age| age < CACHED);
+            let needed = needed.as_ref();
+            needed.is_some_and(|needed| needed.contains(name) || recent())
         };
-        let collected = collected.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-        self.total.layers += collected.count;
-        self.total.bytes = self.total.bytes.saturating_add(collected.bytes);
+        self.results(&wanted)?;
+        let failed = |error: WorkspaceError| Failure::of(Code::HostFailed, &error);
+        let root = self.place.cache()?.to_owned();
+        self.goes_on("sweeping cached checkouts …")?;
+        let lowers = Lowers::new(&root);
+        let lowers = match self.mode {
+            Mode::Do => lowers.collect(ROOM, &wanted),
+            Mode::Say => lowers.collectable(ROOM, &wanted),
+        };
+        self.total.checkouts += self.total.collected(lowers.map_err(failed)?);
+        self.goes_on("sweeping prepared layers …")?;
+        let layers = Layers::new(&root);
+        let layers = match self.mode {
+            Mode::Do => layers.collect(ROOM, &wanted),
+            Mode::Say => layers.collectable(ROOM, &wanted),
+        };
+        self.total.layers += self.total.collected(layers.map_err(failed)?);
         Ok(())
     }
+
+    /// The cached results of acceptance commands that nobody wants.
+    fn results(&mut self, wanted: Wanted<'_>) -> Result<(), Failure> {
+        let root = self.place.cache()?.to_owned();
+        let entries = fs::read_dir(root.join(cache::RESULTS))
+            .into_iter()
+            .flatten();
+        let mut swept = Swept::default();
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let used = entry.metadata().and_then(|found| found.modified());
+            if used.is_ok_and(|used| wanted(&name, used)) {
+                continue;
+            }
+            self.goes_on("sweeping cached test results …")?;
+            self.set_aside(&root, &entry.path(), &mut swept)?;
+        }
+        swept.results = swept.directories.len();
+        // Their number says enough.
+        swept.directories.clear();
+        self.total.add(&swept);
+        Ok(())
+    }
+}
+
+/// What of the caches the current commit needs: the name of its tree, and those of its layers.
+fn needed(place: &Place) -> Result<BTreeSet<String>, Failure> {
+    let origin = GitOrigin(&place.repo);
+    let Ok(commit) = place.repo.resolve("HEAD") else {
+        return Ok(BTreeSet::new());
+    };
+    let tree = origin.tree(&commit)?;
+    let steps = origin.policy(&tree)?.prepare;
+    let mut needed = BTreeSet::from([tree.as_str().to_owned()]);
+    let plan = effect::Prepare {
+        steps,
+        base: Base {
+            commit,
+            tree: tree.clone(),
+        },
+        tree,
+        logs: String::new(),
+    };
+    needed.extend(layer_keys(&place.repo, &plan)?);
+    Ok(needed)
 }
 
 impl Swept {
@@ -267,11 +353,18 @@ impl Swept {
         self.bytes += workspace::size(directory);
     }
 
+    /// Takes in what a collection removed; answers how many things.
+    fn collected(&mut self, collected: Collected) -> u64 {
+        self.bytes = self.bytes.saturating_add(collected.bytes);
+        collected.count
+    }
+
     fn add(&mut self, more: &Self) {
         self.refs.extend(more.refs.iter().cloned());
         self.directories.extend(more.directories.iter().cloned());
         self.checkouts += more.checkouts;
         self.layers += more.layers;
+        self.results += more.results;
         self.bytes += more.bytes;
         self.left.extend(more.left.iter().cloned());
     }

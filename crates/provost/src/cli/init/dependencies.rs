@@ -16,8 +16,8 @@ pub(super) struct Dependencies {
     holds: &'static str,
     /// The step, as the policy has it.
     pub(super) step: &'static str,
-    /// What tests such a project from then on, in place of `pytest`.
-    pub(super) pytest: Option<&'static str>,
+    /// Whether it makes a virtual environment, which may hold `pytest`.
+    pub(super) venv: bool,
 }
 
 const KNOWN: &[Dependencies] = &[
@@ -32,7 +32,7 @@ inputs = ["Cargo.toml", "Cargo.lock"]
 outputs = ["~/.cargo"]
 net = ["index.crates.io:443", "static.crates.io:443"]
 "#,
-        pytest: None,
+        venv: false,
     },
     Dependencies {
         file: "go.sum",
@@ -45,7 +45,7 @@ inputs = ["go.mod", "go.sum"]
 outputs = ["~/go/pkg/mod"]
 net = ["proxy.golang.org:443", "sum.golang.org:443", "storage.googleapis.com:443"]
 "#,
-        pytest: None,
+        venv: false,
     },
     Dependencies {
         file: "pom.xml",
@@ -59,7 +59,7 @@ inputs = ["pom.xml"]
 outputs = ["~/.m2"]
 net = ["repo.maven.apache.org:443"]
 "#,
-        pytest: None,
+        venv: false,
     },
     Dependencies {
         file: "package-lock.json",
@@ -72,7 +72,7 @@ inputs = ["package.json", "package-lock.json"]
 outputs = ["node_modules"]
 net = ["registry.npmjs.org:443"]
 "#,
-        pytest: None,
+        venv: false,
     },
     Dependencies {
         file: "pnpm-lock.yaml",
@@ -85,7 +85,7 @@ inputs = ["package.json", "pnpm-lock.yaml"]
 outputs = ["node_modules"]
 net = ["registry.npmjs.org:443"]
 "#,
-        pytest: None,
+        venv: false,
     },
     Dependencies {
         file: "uv.lock",
@@ -98,7 +98,7 @@ inputs = ["pyproject.toml", "uv.lock"]
 outputs = [".venv"]
 net = ["pypi.org:443", "files.pythonhosted.org:443"]
 "#,
-        pytest: Some(".venv/bin/pytest"),
+        venv: true,
     },
     Dependencies {
         file: "requirements.txt",
@@ -111,19 +111,49 @@ inputs = ["requirements.txt"]
 outputs = [".venv"]
 net = ["pypi.org:443", "files.pythonhosted.org:443"]
 "#,
-        pytest: Some(".venv/bin/pytest"),
+        venv: true,
     },
 ];
 
 /// How the dependencies of the project in `root` are prepared, where the programs are that
-/// `is_there` knows.
-pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Option<Dependencies> {
+/// `is_there` knows; a project of several kinds has several steps, and no two for one output.
+pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
     let known = |one: &&Dependencies| {
         let text = fs::read_to_string(root.join(one.file)).unwrap_or_default();
         let has_some = !text.trim().is_empty() && text.contains(one.holds);
         has_some && root.join(one.beside).is_file() && is_there(one.program)
     };
-    KNOWN.iter().find(known).copied()
+    let mut found: Vec<Dependencies> = Vec::new();
+    for one in KNOWN.iter().filter(known) {
+        if !found.iter().any(|other| other.output() == one.output()) {
+            found.push(*one);
+        }
+    }
+    found
+}
+
+impl Dependencies {
+    /// The value of a field of the step, as it is written.
+    fn field(&self, name: &str) -> &'static str {
+        let mut lines = self.step.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+        value.unwrap_or_default()
+    }
+
+    fn output(&self) -> &'static str {
+        self.field("outputs")
+    }
+
+    /// What is run, where it may go for it, and what it leaves; for a person.
+    pub(super) fn words(&self) -> String {
+        let list = |name| self.field(name).trim_matches(['[', ']']).replace('"', "");
+        format!(
+            "{} makes {}, and may reach {}",
+            list("run").replace(", ", " and "),
+            list("outputs"),
+            list("net").replace(":443", "")
+        )
+    }
 }
 
 #[cfg(test)]
@@ -141,40 +171,66 @@ mod tests {
 
     #[test]
     fn dependencies_are_known_by_their_lock_file() {
-        type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
         let cases: &[Case<'_>] = &[
             (
                 &[("Cargo.toml", ""), ("Cargo.lock", "registry+x")],
-                Some("Cargo.lock"),
+                &["Cargo.lock"],
             ),
-            (&[("Cargo.toml", ""), ("Cargo.lock", "no others")], None),
-            (&[("Cargo.lock", "registry+x")], None),
-            (&[("go.mod", ""), ("go.sum", "x")], Some("go.sum")),
-            (&[("pom.xml", "<dependency>")], Some("pom.xml")),
+            (&[("Cargo.toml", ""), ("Cargo.lock", "no others")], &[]),
+            (&[("Cargo.lock", "registry+x")], &[]),
+            (&[("go.mod", ""), ("go.sum", "x")], &["go.sum"]),
+            (&[("pom.xml", "<dependency>")], &["pom.xml"]),
             (
                 &[
                     ("package.json", "{}"),
                     ("package-lock.json", "\"node_modules/x\""),
                 ],
-                Some("package-lock.json"),
+                &["package-lock.json"],
             ),
             (
                 &[("package.json", "{}"), ("pnpm-lock.yaml", "packages:\n")],
-                Some("pnpm-lock.yaml"),
+                &["pnpm-lock.yaml"],
             ),
-            (&[("pyproject.toml", ""), ("uv.lock", "x")], Some("uv.lock")),
-            (&[("requirements.txt", "pytest")], Some("requirements.txt")),
-            (&[("requirements.txt", "\n")], None),
-            (&[("README", "")], None),
+            (&[("pyproject.toml", ""), ("uv.lock", "x")], &["uv.lock"]),
+            (&[("requirements.txt", "pytest")], &["requirements.txt"]),
+            (&[("requirements.txt", "\n")], &[]),
+            (&[("README", "")], &[]),
+            (
+                &[
+                    ("Cargo.toml", ""),
+                    ("Cargo.lock", "registry+x"),
+                    ("package.json", "{}"),
+                    ("package-lock.json", "\"node_modules/x\""),
+                    ("pnpm-lock.yaml", "packages:\n"),
+                    ("requirements.txt", "pytest"),
+                ],
+                &["Cargo.lock", "package-lock.json", "requirements.txt"],
+            ),
         ];
         for (files, want) in cases {
             let root = tempfile::tempdir().unwrap();
             for (name, text) in *files {
                 fs::write(root.path().join(name), text).unwrap();
             }
-            let found = recognise(root.path(), &|_| true).map(|known| known.file);
+            let found = recognise(root.path(), &|_| true);
+            let found: Vec<&str> = found.iter().map(|known| known.file).collect();
             assert_eq!(found, *want, "{files:?}");
-            assert_eq!(recognise(root.path(), &|_| false), None, "{files:?}");
+            assert_eq!(recognise(root.path(), &|_| false), [], "{files:?}");
         }
+    }
+
+    #[test]
+    fn a_step_is_told_with_the_places_it_may_reach() {
+        let words: Vec<String> = KNOWN.iter().map(Dependencies::words).collect();
+        insta::assert_snapshot!(words.join("\n"), @r"
+        cargo fetch --locked makes ~/.cargo, and may reach index.crates.io, static.crates.io
+        go mod download makes ~/go/pkg/mod, and may reach proxy.golang.org, sum.golang.org, storage.googleapis.com
+        mvn -q -B -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 dependency:go-offline makes ~/.m2, and may reach repo.maven.apache.org
+        npm ci makes node_modules, and may reach registry.npmjs.org
+        pnpm install --frozen-lockfile makes node_modules, and may reach registry.npmjs.org
+        uv sync --frozen makes .venv, and may reach pypi.org, files.pythonhosted.org
+        python3 -m venv .venv and .venv/bin/pip install -r requirements.txt makes .venv, and may reach pypi.org, files.pythonhosted.org
+        ");
     }
 }

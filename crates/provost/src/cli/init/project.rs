@@ -32,7 +32,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("Makefile", "make", "make test"),
 ];
 
-const PYTEST: &str = "pytest";
+const PYTEST: &str = "pytest -q";
 const UNITTEST: &str = "python3 -m unittest";
 /// For tests that are no package: those are not found from the top.
 const UNITTEST_DIRECTORY: &str = "python3 -m unittest discover -s tests";

@@ -4,6 +4,8 @@ mod inside;
 mod samples;
 
 use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -94,8 +96,58 @@ fn a_layer_is_made_once_and_every_box_reads_it() {
             "a changed lock file prepares again"
         );
         let asked = scene.ask(&["gc", "--json"]);
+        assert_eq!(asked.json["layers"], json!(0), "they are new: {asked:?}");
+        let asked = scene.ask(&["gc", "--caches", "--json"]);
         assert_eq!(asked.json["layers"], json!(2), "{asked:?}");
     }
+}
+
+/// Where the layer `key` is.
+fn layer(scene: &Scene, key: &str) -> PathBuf {
+    let caches = fs::read_dir(scene.path("cache/provost")).unwrap().flatten();
+    let mut places = caches.map(|cache| cache.path().join("layer").join(key));
+    places.find(|place| place.exists()).unwrap()
+}
+
+#[test]
+fn a_step_that_is_added_leaves_the_layers_before_it_as_they_are() {
+    let scene = scene();
+    let first = layers(&scene.ask(&["prepare", "--json"]).json);
+    let policy = format!(
+        "{POLICY}[[prepare]]\nname = \"more\"\nrun = \"cp -r deps more\"\n\
+         inputs = [\"src\"]\noutputs = [\"more\"]\n"
+    );
+    scene.commit(&[("provost.toml", &policy)]);
+    let asked = scene.ask(&["prepare"]);
+    assert!(asked.stderr.contains("preparing dependencies"), "{asked:?}");
+    let second = layers(&scene.ask(&["prepare", "--json"]).json);
+    assert_eq!(second.len(), 2);
+    assert_eq!(second[0].1, first[0].1, "the first step has not changed");
+}
+
+#[test]
+fn a_sweep_leaves_what_the_current_commit_needs_and_takes_what_nobody_used_for_a_day() {
+    let scene = scene();
+    let old = layers(&scene.ask(&["prepare", "--json"]).json);
+    scene.commit(&[("package-lock.json", "two\n")]);
+    let new = layers(&scene.ask(&["prepare", "--json"]).json);
+    let yesterday = SystemTime::now() - Duration::from_hours(25);
+    for (_, key) in old.iter().chain(&new) {
+        let lock = fs::File::open(layer(&scene, key).join("lock")).unwrap();
+        lock.set_modified(yesterday).unwrap();
+    }
+    let said = scene.ask(&["gc", "--dry-run", "--json"]);
+    assert_eq!(said.json["layers"], json!(1), "{said:?}");
+    let swept = scene.ask(&["gc"]);
+    assert!(
+        swept.stderr.contains("sweeping prepared layers"),
+        "{swept:?}"
+    );
+    assert!(layer(&scene, &new[0].1).exists());
+    let again = layers(&scene.ask(&["prepare", "--json"]).json);
+    assert_eq!(again, [(false, new[0].1.clone())]);
+    let said = scene.ask(&["gc", "--json"]);
+    assert_eq!(said.json["layers"], json!(0), "{said:?}");
 }
 
 #[test]
@@ -103,9 +155,11 @@ fn a_touched_layer_is_made_again() {
     let scene = scene();
     let made = scene.ask(&["prepare", "--json"]);
     let key = layers(&made.json)[0].1.clone();
-    let caches = fs::read_dir(scene.path("cache/provost")).unwrap().flatten();
-    let mut places = caches.map(|cache| cache.path().join("layer").join(&key));
-    let place = places.find(|place| place.exists()).unwrap();
+    let place = layer(&scene, &key);
+    fs::write(place.join("tree/0/made"), "poison\n").unwrap();
+    let again = scene.ask(&["prepare"]);
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(said.contains("made again, because"), "{again:?}");
     fs::write(place.join("tree/0/made"), "poison\n").unwrap();
     let again = scene.ask(&["prepare", "--json"]);
     assert_eq!(layers(&again.json), [(true, key)]);
@@ -170,7 +224,13 @@ fn a_step_reaches_nothing_that_is_not_granted() {
     scene.commit(&[("provost.toml", &policy), ("deps.sh", step)]);
     let asked = scene.ask(&["prepare", "--json"]);
     assert_eq!(asked.exit, 0, "{asked:?}");
-    let traffic = &asked.json["layers"][0]["made"]["network"];
+    let fails = step.replace("test -s deps/made", "false");
+    let traffic = asked.json["layers"][0]["made"]["network"].clone();
+    scene.commit(&[("deps.sh", &fails), ("package-lock.json", "three\n")]);
+    let failed = scene.ask(&["prepare", "--json"]);
+    let want =
+        "refused: tracker.example.com:80; if you trust them, add \\\"tracker.example.com:80\\\"";
+    assert!(failed.json.to_string().contains(want), "{failed:?}");
     assert_eq!(traffic[0]["target"], json!("tracker.example.com:80"));
     assert_eq!(traffic[0]["allow"], json!(false));
 }

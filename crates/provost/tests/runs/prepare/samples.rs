@@ -74,11 +74,9 @@ fn check(sample: &Sample<'_>) {
     };
     let run = || ask(&scene, sample, &run_arguments(&agent, &request));
     let without = run();
-    assert_eq!(
-        without.code(),
-        "ACCEPTANCE_FAILED",
-        "nothing was prepared: {without:?}"
-    );
+    // The test program itself may be among the dependencies.
+    let lacking = ["ACCEPTANCE_FAILED", "ACCEPTANCE_UNSTARTABLE"];
+    assert!(lacking.contains(&without.code()), "{without:?}");
 
     scene.commit(&[("provost.toml", &policy)]);
     let prepare = || ask(&scene, sample, &["prepare", "--json"]);
@@ -156,7 +154,7 @@ fn a_project_of_pytest() {
             (".gitignore", "/.venv/\n"),
         ],
         registries: &["pypi.org", "files.pythonhosted.org"],
-        accept: ".venv/bin/pytest -q tests",
+        accept: "pytest -q tests",
         lock: "requirements.txt",
         changed: "pytest==8.3.4\niniconfig==2.0.0\n",
         variables: Vec::new(),
