@@ -9,6 +9,7 @@ mod proxy;
 mod sample;
 mod snapshot;
 mod starts;
+mod structure;
 mod table;
 mod workspaces;
 
@@ -113,6 +114,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
         captures.of("git-status"),
     );
     workspaces::measure(&programs, &ground, files, &mut report)?;
+    structure::measure(&programs, &ground, length, &mut report)?;
     report.say(&format!("ended with {}", load()));
     Ok(report)
 }

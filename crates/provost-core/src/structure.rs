@@ -116,7 +116,7 @@ pub struct SourceFile {
     pub language: String,
     /// How many lines.
     pub lines: u32,
-    /// Whether it is test code.
+    /// Whether it is test code, or code of others that was copied in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
     /// How well it could be read.

@@ -35,7 +35,7 @@ pub(crate) fn functions(functions: &[Function<'_>], settings: &Settings) -> Vec<
         ];
         for (category, value, limit) in checks {
             if value > limit {
-                let confidence = if fact.unsound {
+                let confidence = if fact.unsound || function.test {
                     Confidence::Low
                 } else {
                     Confidence::High
@@ -56,9 +56,15 @@ pub(crate) fn functions(functions: &[Function<'_>], settings: &Settings) -> Vec<
 }
 
 /// Classes that use too many others, or fall apart.
-pub(crate) fn classes(classes: &[Class], settings: &Settings) -> Vec<Draft> {
+pub(crate) fn classes(classes: &[Class], tests: &[bool], settings: &Settings) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    for class in classes {
+    for (class, is_test) in classes.iter().zip(tests) {
+        // A class of tests holds what is tested, which is many things that have nothing in common.
+        let confidence = if *is_test {
+            Confidence::Low
+        } else {
+            Confidence::Medium
+        };
         let checks = [
             (
                 Category::Coupling,
@@ -77,7 +83,7 @@ pub(crate) fn classes(classes: &[Class], settings: &Settings) -> Vec<Draft> {
                     category,
                     value,
                     limit,
-                    confidence: Confidence::Medium,
+                    confidence,
                     shape: String::new(),
                 };
                 let place = spot(&class.path, &class.name, class.line, class.end_line);
@@ -98,13 +104,38 @@ struct One {
 
 impl One {
     fn draft(self, name: &str, place: Spot) -> Draft {
+        let (value, limit) = (self.value, self.limit);
         let (head, family, what) = match self.category {
-            Category::Complexity => ("design:complexity", Family::Design, "a complexity of"),
-            Category::Coupling => ("design:coupling", Family::Design, "uses of other classes:"),
-            Category::Cohesion => ("design:cohesion", Family::Design, "unconnected parts:"),
-            Category::Cognitive => ("structural:cognitive", Family::Structural, "to read:"),
-            Category::Nesting => ("structural:nesting", Family::Structural, "a nesting of"),
-            _ => ("structural:length", Family::Structural, "lines:"),
+            Category::Complexity => (
+                "design:complexity",
+                Family::Design,
+                format!("has a complexity of {value}, {limit} is fine"),
+            ),
+            Category::Coupling => (
+                "design:coupling",
+                Family::Design,
+                format!("uses {value} other classes, {limit} are fine"),
+            ),
+            Category::Cohesion => (
+                "design:cohesion",
+                Family::Design,
+                format!("falls into {value} parts that share nothing, {limit} are fine"),
+            ),
+            Category::Cognitive => (
+                "structural:cognitive",
+                Family::Structural,
+                format!("is hard to read: {value}, {limit} is fine"),
+            ),
+            Category::Nesting => (
+                "structural:nesting",
+                Family::Structural,
+                format!("nests {value} deep, {limit} is fine"),
+            ),
+            _ => (
+                "structural:length",
+                Family::Structural,
+                format!("has {value} lines, {limit} are fine"),
+            ),
         };
         let severity = match family {
             Family::Structural => Severity::Info,
@@ -119,10 +150,7 @@ impl One {
             severity,
             confidence: self.confidence,
             symbol: name.to_owned(),
-            message: format!(
-                "`{name}` has {what} {}, at most {} is fine",
-                self.value, self.limit
-            ),
+            message: format!("`{name}` {what}"),
             places: vec![place],
             value: self.value,
             limit: self.limit,

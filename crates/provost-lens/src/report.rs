@@ -46,7 +46,7 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
             sources.push(Source {
                 language,
                 sha: hex(&entry.sha),
-                test: is_test(path.as_str()),
+                test: is_test(path.as_str()) || is_foreign(path.as_str()),
                 facts: &said.facts,
                 path,
             });
@@ -60,7 +60,8 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
     let mut drafts = clones::find(&functions, settings);
     drafts.extend(unused::find(&functions, &classes, &names));
     drafts.extend(design::functions(&functions, settings));
-    drafts.extend(design::classes(&coupled, settings));
+    let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
+    drafts.extend(design::classes(&coupled, &tests, settings));
     drafts.extend(design::cycles(&imports));
     let findings = numbered(drafts);
 
@@ -205,6 +206,18 @@ fn tree_digest(entries: &[Entry]) -> String {
         sha.update(entry.sha);
     }
     hex(&sha.finalize())
+}
+
+/// Whether a file is code of others that was copied in, by where it is and what it is called.
+fn is_foreign(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let within = |part: &str| {
+        matches!(
+            part,
+            "vendor" | "vendored" | "node_modules" | "third_party" | "third-party" | "dist"
+        )
+    };
+    directory.split('/').any(within) || name.contains(".min.")
 }
 
 /// Whether a file is test code, by where it is and what it is called.

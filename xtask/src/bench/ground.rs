@@ -77,7 +77,7 @@ impl Ground {
     }
 }
 
-fn commit(place: &Path) -> Result<(), BenchError> {
+pub(super) fn commit(place: &Path) -> Result<(), BenchError> {
     let calls: [&[&str]; 3] = [
         &["init", "--quiet", "--initial-branch=main"],
         &["add", "--all"],

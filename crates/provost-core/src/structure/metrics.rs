@@ -182,7 +182,7 @@ fn is_dead(finding: &Finding) -> bool {
 }
 
 fn is_cycle(finding: &Finding) -> bool {
-    finding.category == Category::DependencyCycle
+    finding.category == Category::DependencyCycle && finding.gates()
 }
 
 /// What a single function owes for its branches.

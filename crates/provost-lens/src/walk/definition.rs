@@ -31,8 +31,13 @@ impl Walk<'_> {
             .find_map(|field| node.child_by_field_name(field));
         let Some(place) = place else { return };
         if let Some(name) = self.short_text(place) {
-            let simple = name.rsplit('.').next().unwrap_or_default().to_owned();
-            self.lambda_name = Some((self.frames.len() + 1, simple));
+            let simple = name.rsplit('.').next().unwrap_or_default();
+            let letter = |letter: char| letter.is_alphanumeric() || "_$#".contains(letter);
+            // A key that is computed or in quotation marks is no name.
+            if simple.is_empty() || !simple.chars().all(letter) {
+                return;
+            }
+            self.lambda_name = Some((self.frames.len() + 1, simple.to_owned()));
             // A variable is only named here; a part of something may be used by it.
             if self.is(place, Roles::IDENTIFIER) && node.child_by_field_name("value").is_some() {
                 self.naming.push(place.id());
@@ -149,6 +154,10 @@ impl Walk<'_> {
         scope.frames = self.frames.len();
         if sort != Sort::Space {
             scope.unused = self.unused(node, sort, simple);
+            // What takes over from another class is often found by that.
+            if sort == Sort::Class && scope.derived {
+                scope.unused = scope.unused.map(|_| Confidence::Low);
+            }
         }
         scope
     }

@@ -9,6 +9,8 @@ mod desk;
 #[cfg(test)]
 mod looking;
 #[cfg(test)]
+mod structure;
+#[cfg(test)]
 mod tidy;
 #[cfg(test)]
 mod usage;

@@ -1,0 +1,124 @@
+//! The structure of a tree of source code: against what Python needs to parse it, and, after one
+//! edit, against `git status` and against looking at everything anew.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::ground::commit;
+use super::sample::take_turns;
+use super::{BenchError, Ground, Length, Programs, Report, has, time};
+
+/// An analysis after one edit, in analyses of everything.
+const EDITED: f64 = 0.5;
+
+const PARSE: &str = "
+import ast, pathlib, sys
+for path in pathlib.Path(sys.argv[1]).rglob('*.py'):
+    ast.parse(path.read_bytes())
+";
+
+/// Measures analyses of files that Python wrote, one function after the other.
+pub(super) fn measure(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let place = ground.fresh()?;
+    let files = length.pick(500, 3_000);
+    for number in 0..files {
+        let directory = place.join(format!("pkg{}", number / 50));
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join(format!("m{number}.py")), source(number))?;
+    }
+    commit(&place)?;
+    report.say(&format!("structure of {files} files of Python"));
+    let turns = length.pick(3, 5);
+
+    let caches = Cell::new(0);
+    let fresh = || ground.path().join(format!("facts{}", caches.get()));
+    let mut cold = || {
+        caches.set(caches.get() + 1);
+        time(&mut analyze(programs, &place, &fresh()))
+    };
+    let name = "cold analysis : ast.parse of Python";
+    if has("python3", &["-c", "import ast"]) {
+        let mut parse = || time(Command::new("python3").args(["-c", PARSE]).arg(&place));
+        let [ours, theirs] = take_turns(turns, &mut [&mut cold, &mut parse])?;
+        report.tell(name, ours, theirs);
+    } else {
+        report.skip(name, "there is no python3");
+    }
+    peer(&place, &mut cold, length, report)?;
+
+    let warm = ground.path().join("facts");
+    time(&mut analyze(programs, &place, &warm))?;
+    let edits = Cell::new(files);
+    let mut edited = || {
+        edits.set(edits.get() + 1);
+        fs::write(place.join("pkg0/m0.py"), source(edits.get()))?;
+        time(&mut analyze(programs, &place, &warm))
+    };
+    let mut status = || {
+        let mut git = Command::new("git");
+        time(git.args(["status", "--porcelain"]).current_dir(&place))
+    };
+    let [ours, status, all] = take_turns(turns, &mut [&mut edited, &mut status, &mut cold])?;
+    report.tell("analysis after an edit : git status", ours, status);
+    report.judge("analysis after an edit : cold analysis", ours, all, EDITED);
+    Ok(())
+}
+
+/// The peer takes minutes, so it is asked only where everything is measured.
+fn peer(
+    place: &Path,
+    cold: &mut dyn FnMut() -> Result<f64, BenchError>,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let name = "cold analysis : codeclone";
+    if length == Length::Quick {
+        return Ok(());
+    }
+    if !has("codeclone", &["--version"]) {
+        report.skip(name, "there is no codeclone");
+        return Ok(());
+    }
+    let mut theirs = || {
+        let mut command = Command::new("timeout");
+        command.args(["600", "codeclone", "--processes", "1"]);
+        time(command.arg(place))
+    };
+    let [ours, theirs] = take_turns(1, &mut [cold, &mut theirs])?;
+    report.tell(name, ours, theirs);
+    Ok(())
+}
+
+fn analyze(programs: &Programs, place: &Path, cache: &Path) -> Command {
+    let mut command = Command::new(programs.provost());
+    command
+        .args(["analyze"])
+        .arg(place)
+        .env("XDG_CACHE_HOME", cache);
+    command
+}
+
+/// A module with a few functions, unlike every other one.
+fn source(number: usize) -> String {
+    let mut text = format!("from pkg0 import m0\n\n\nclass C{number}:\n    limit = {number}\n");
+    for at in 0..8 {
+        let one = number * 8 + at;
+        text += &format!(
+            "\n    def method_{one}(self, values, other=None):\n        total = self.limit\n"
+        );
+        for step in 0..(3 + one % 5) {
+            text += &format!(
+                "        if values[{step}] > {one} and other:\n            total += values[{step}] * {at}\n"
+            );
+        }
+        text += &format!("        return [total - value for value in values if value != {one}]\n");
+    }
+    text
+}
