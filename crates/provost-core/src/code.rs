@@ -176,6 +176,12 @@ catalogue! {
     /// The target is a branch that is not moved here.
     TargetRefused = "TARGET_REFUSED" => No,
 
+    // Git hooks.
+    /// A commit or a push is held to no contract, and everything has to be.
+    HookUnbound = "HOOK_UNBOUND" => No,
+    /// What a commit or a push is held to is missing, changed or broken.
+    HookBroken = "HOOK_BROKEN" => No,
+
     // Evidence.
     /// A byte of the evidence differs.
     EvidenceAltered = "EVIDENCE_ALTERED" => Untrusted,

@@ -9,6 +9,7 @@
 pub mod check;
 pub mod document;
 pub mod limits;
+pub mod lint;
 pub mod role;
 pub mod typed;
 

@@ -17,6 +17,7 @@ pub mod code;
 pub mod contract;
 pub mod exit;
 pub mod gate;
+pub mod hook;
 pub mod ignore;
 pub mod index;
 pub mod intent;

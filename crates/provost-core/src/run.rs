@@ -13,6 +13,7 @@ pub mod effect;
 pub mod fact;
 pub mod fix;
 pub mod judge;
+pub mod learn;
 mod next;
 pub mod refs;
 mod state;
@@ -91,5 +92,7 @@ impl Gate {
     }
 }
 
+#[cfg(test)]
+mod sample;
 #[cfg(test)]
 mod tests;

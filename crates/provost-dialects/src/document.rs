@@ -1,13 +1,16 @@
-//! Reads a document that may be written as JSON, YAML or TOML.
+//! Reads and writes a document that may be JSON, YAML or TOML.
 //!
 //! All three become the same kind of value, so that contracts and task cards have one reader
 //! whatever people wrote them in.
+
+mod write;
 
 use provost_core::json::{self, JsonError};
 use serde_json::Value;
 
 use crate::toml::{self, TomlError};
 use crate::yaml::{self, YamlError};
+pub use write::render;
 
 /// What a document is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ pub mod capture;
 pub mod clock;
 pub mod foreign;
 pub mod git;
+pub mod hooks;
 pub mod ids;
 pub mod inspect;
 pub mod inventory;

@@ -6,6 +6,7 @@ mod board;
 mod boxed;
 mod check;
 mod completions;
+mod contract;
 mod convert;
 mod demo;
 mod doctor;
@@ -13,6 +14,7 @@ mod duration;
 mod explain;
 mod export;
 mod gc;
+mod hook;
 mod init;
 mod key;
 mod land;
@@ -123,6 +125,12 @@ enum Command {
     Explain(explain::Explain),
     /// Record the files of a workspace, or those of a git directory that steer git.
     Snapshot(snapshot::TakeSnapshot),
+    /// Write contracts, look them over, or learn one from a run.
+    #[command(subcommand)]
+    Contract(contract::Contract),
+    /// Hold commits and pushes to a contract, by git hooks.
+    #[command(subcommand)]
+    Hook(hook::Hook),
     /// Manage the key that seals your runs, and the keys you trust.
     #[command(subcommand)]
     Key(key::Key),
@@ -142,7 +150,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Begin",
         &["init", "doctor", "agent", "prepare", "demo", "completions"],
     ),
-    ("Work", &["run", "status", "land", "resume"]),
+    (
+        "Work",
+        &["contract", "run", "status", "land", "resume", "hook"],
+    ),
     (
         "Look",
         &["runs", "show", "why", "diff", "log", "analyze", "explain"],
@@ -263,6 +274,8 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
+        Command::Contract(contract) => contract::run(&contract),
+        Command::Hook(hook) => hook::run(&hook),
         Command::Key(key) => key::run(&key),
         Command::Verify(verify) => verify::run(&verify),
         Command::Replay(again) => replay::run(&again, reader),

@@ -14,6 +14,7 @@ mod widen;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub(super) use diff::rows as diff_rows;
 pub use widen::{Edit, Widening, widened};
 
 use super::fact::{CommandRun, Fact, Side};

@@ -1,12 +1,13 @@
 //! Writes objects.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use provost_core::object::{Kind, Oid};
 use provost_core::pack;
 
 use super::run::unexpected;
-use super::{GitError, Repository};
+use super::{GitError, Place, Repository};
 
 /// From how many objects on a pack is kept as one.
 const KEEP_PACK: u32 = 100;
@@ -54,6 +55,17 @@ impl Repository {
         };
         self.git.run(&self.at_side(), arguments, pack)?;
         Ok(())
+    }
+
+    /// The tree of what is staged in the index at `index`.
+    pub fn staged_tree(&self, index: &Path) -> Result<Oid, GitError> {
+        let place = Place {
+            index: Some(index),
+            ..self.at_refs()
+        };
+        let output = self.git.run(&place, &["write-tree"], Vec::new())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Oid::try_from(text.trim()).map_err(|_| unexpected("write-tree"))
     }
 
     /// Writes one object.

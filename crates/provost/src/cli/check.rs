@@ -1,7 +1,7 @@
 //! `provost check`: judges something by the rules, without running anything.
 
 mod command;
-mod contract;
+pub(super) mod contract;
 mod diff;
 mod operator;
 mod packet;
@@ -47,7 +47,7 @@ pub(super) fn run(check: Check) -> Outcome {
 }
 
 /// A payload that does not parse is answered with a verdict: the check worked, the answer is no.
-fn bad_payload(error: &dyn std::error::Error) -> Answer {
+pub(super) fn bad_payload(error: &dyn std::error::Error) -> Answer {
     let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, error.to_string()));
     answer.exit = Exit::No;
     answer

@@ -3,11 +3,15 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod contracts;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
 mod honest;
+#[cfg(test)]
+mod hooks;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]

@@ -12,7 +12,7 @@ const SCOPE: &str = "/allowed_paths";
 const FORBID: &str = "/x_provost/forbid";
 
 /// Every row of the verdict, with what would open it.
-pub(super) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
+pub(in crate::run) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
     let read = |row: &serde_json::Value| serde_json::from_value::<Sign>(row.clone()).ok();

@@ -64,7 +64,10 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
 }
 
 /// The commands that a run of this contract here would take.
-fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Failure> {
+pub(in crate::cli) fn policy(
+    place: Option<&Place>,
+    contract: &Value,
+) -> Result<CommandPolicy, Failure> {
     let bug = |error| Failure::of(Code::Bug, &error);
     let shipped = CommandPolicy::shipped().map_err(bug)?;
     let base = contract

@@ -1,0 +1,204 @@
+//! Puts hooks of ours into a repository, and takes them out again.
+//!
+//! # Invariants
+//!
+//! - A hook that was there is kept beside ours, called after it, and put back when ours goes.
+//! - A file that is not ours is never overwritten or removed.
+//! - A hook is there whole or not at all.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The hooks we have.
+pub const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
+
+/// What every hook of ours begins with.
+const MARK: &str = "#!/bin/sh\n# This hook was installed by provost.";
+
+/// The end of the name of a hook that was there before ours.
+const BEFORE: &str = "before-provost";
+
+/// The largest hook that is looked at.
+const LARGEST: u64 = 1 << 20;
+
+/// What stands at the place of a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    Absent,
+    /// Ours, alone.
+    Ours,
+    /// Ours, and it calls one that was there before.
+    OursChained,
+    /// Somebody else's.
+    Foreign,
+}
+
+/// Where git looks for the hooks of the checkout `top`, as its configuration says.
+pub fn directory(top: &Path) -> io::Result<PathBuf> {
+    // The user's own settings decide, so this is plain git in the user's own checkout.
+    let output = Command::new("git")
+        .args(["rev-parse", "--git-path", "hooks"])
+        .current_dir(top)
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .stdin(Stdio::null())
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = text.trim_end_matches('\n');
+    if !output.status.success() || text.is_empty() {
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(io::Error::other(words));
+    }
+    Ok(top.join(text))
+}
+
+/// What stands at the place of the hook `name`.
+pub fn standing(directory: &Path, name: &str) -> io::Result<Standing> {
+    match read(&directory.join(name))? {
+        None => Ok(Standing::Absent),
+        Some(text) if text.starts_with(MARK) => {
+            let before = kept(directory, name);
+            Ok(if before.symlink_metadata().is_ok() {
+                Standing::OursChained
+            } else {
+                Standing::Ours
+            })
+        }
+        Some(_) => Ok(Standing::Foreign),
+    }
+}
+
+/// Installs the hook `name`, which asks `program`; a hook that is there is called after it.
+pub fn install(directory: &Path, name: &str, program: &Path, words: &[&str]) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let place = directory.join(name);
+    let before = kept(directory, name);
+    if standing(directory, name)? == Standing::Foreign {
+        if before.symlink_metadata().is_ok() {
+            let reason = format!("`{}` is in the way", before.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+        }
+        fs::rename(&place, &before)?;
+    }
+    let written = write(&place, &script(name, program, words, &before));
+    if written.is_err() && before.symlink_metadata().is_ok() && place.symlink_metadata().is_err() {
+        // Without ours, the one that was there goes on.
+        fs::rename(&before, &place)?;
+    }
+    written
+}
+
+/// Takes the hook `name` out and puts back what was there; false if it is not ours.
+pub fn uninstall(directory: &Path, name: &str) -> io::Result<bool> {
+    let place = directory.join(name);
+    match standing(directory, name)? {
+        Standing::Absent | Standing::Foreign => Ok(false),
+        Standing::Ours => fs::remove_file(place).map(|()| true),
+        Standing::OursChained => fs::rename(kept(directory, name), place).map(|()| true),
+    }
+}
+
+fn kept(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.{BEFORE}"))
+}
+
+/// The text of a hook; nothing if there is none. What is no plain file is somebody else's.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(data) if !data.is_file() || data.len() > LARGEST => Ok(Some(String::new())),
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&fs::read(path)?).into_owned())),
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let beside = path.with_extension("provost-new");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o755)
+        .open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(fs::Permissions::from_mode(0o755))?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(beside, path)
+}
+
+fn script(name: &str, program: &Path, words: &[&str], before: &Path) -> String {
+    let program = quoted(program.as_os_str());
+    let before = quoted(before.as_os_str());
+    let words = words.join(" ");
+    format!(
+        "{MARK}\n\
+         # `provost hook uninstall` takes it out and puts back what was here before.\n\
+         provost={program}\n\
+         before={before}\n\
+         if [ ! -x \"$provost\" ]; then\n\
+         \x20 echo \"error[HOOK_BROKEN]: $provost is gone, so nothing can be judged\" >&2\n\
+         \x20 echo \"hint: install it again, or remove this hook by hand: $0\" >&2\n\
+         \x20 exit 1\n\
+         fi\n\
+         input=\n\
+         [ {name} = pre-commit ] || input=$(cat)\n\
+         printf '%s\\n' \"$input\" | \"$provost\" hook run {name} {words} >&2 || exit 1\n\
+         [ -x \"$before\" ] || exit 0\n\
+         if [ {name} = pre-commit ]; then exec \"$before\" \"$@\"; fi\n\
+         if [ -z \"$input\" ]; then \"$before\" \"$@\" </dev/null; exit; fi\n\
+         printf '%s\\n' \"$input\" | \"$before\" \"$@\"\n"
+    )
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &OsStr) -> String {
+    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_that_was_there_is_chained_and_put_back() {
+        let scratch = tempfile::tempdir().unwrap();
+        let hooks = scratch.path().join("hooks");
+        let program = Path::new("/bin/true");
+        let own = "#!/bin/sh\necho mine\n";
+        fs::create_dir(&hooks).unwrap();
+        fs::write(hooks.join("pre-commit"), own).unwrap();
+        for _ in 0..2 {
+            install(&hooks, "pre-commit", program, &[]).unwrap();
+            assert_eq!(
+                standing(&hooks, "pre-commit").unwrap(),
+                Standing::OursChained
+            );
+        }
+        assert!(uninstall(&hooks, "pre-commit").unwrap());
+        assert_eq!(fs::read_to_string(hooks.join("pre-commit")).unwrap(), own);
+        assert_eq!(standing(&hooks, "pre-commit").unwrap(), Standing::Foreign);
+        assert!(!uninstall(&hooks, "pre-commit").unwrap());
+
+        install(&hooks, "pre-push", program, &[]).unwrap();
+        assert_eq!(standing(&hooks, "pre-push").unwrap(), Standing::Ours);
+        assert!(uninstall(&hooks, "pre-push").unwrap());
+        assert_eq!(standing(&hooks, "pre-push").unwrap(), Standing::Absent);
+    }
+
+    #[test]
+    fn a_second_hook_from_before_is_not_lost() {
+        let scratch = tempfile::tempdir().unwrap();
+        let hooks = scratch.path();
+        fs::write(hooks.join("pre-push"), "new").unwrap();
+        fs::write(hooks.join("pre-push.before-provost"), "old").unwrap();
+        assert!(install(hooks, "pre-push", Path::new("/bin/true"), &[]).is_err());
+        assert_eq!(fs::read_to_string(hooks.join("pre-push")).unwrap(), "new");
+    }
+}

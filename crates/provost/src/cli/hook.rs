@@ -1,0 +1,469 @@
+//! `provost hook`: git hooks that hold commits and pushes to a contract.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use provost_core::code::Code;
+use provost_core::contract::{self, Contract};
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::gate::diff::{self, Facts, Rules};
+use provost_core::hook::{Binding, Bindings, Bound, Decision, Pushed, Unbound, pushed};
+use provost_core::json;
+use provost_core::object::{Oid, sha256};
+use provost_core::policy::Policy;
+use provost_core::verdict::Verdict;
+use provost_dialects::document;
+use provost_engine::land::Target as _;
+use provost_engine::opening::Origin as _;
+use provost_host::git::GitError;
+use provost_host::hooks::{self, HOOKS, Standing};
+use provost_host::machine::Machine;
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
+use crate::origin::GitOrigin;
+use crate::place::Place;
+
+/// What is bound to what, in the runtime root.
+const BINDINGS: &str = "hooks.json";
+
+#[derive(Subcommand)]
+pub(super) enum Hook {
+    /// Let git ask before every commit and every push; hooks that are there are kept and called.
+    Install(Install),
+    /// Take the hooks out, and put back what was there before.
+    Uninstall,
+    /// Say which hooks there are, and what is held to which contract.
+    Status,
+    /// Hold a checkout or a branch to a contract.
+    Bind(Bind),
+    /// Hold it to none any more.
+    Unbind(Unbind),
+    /// Judge what git is about to do; only hooks call this.
+    #[command(hide = true)]
+    Run(Run),
+}
+
+#[derive(Args)]
+pub(super) struct Install {
+    /// Refuse every commit and push that is bound to no contract.
+    #[arg(long)]
+    require: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The file must stay where it is and as it is: once it is missing, changed or broken, commits and pushes are
+refused. To change a contract, bind it anew. Changes are measured from the contract's base.
+
+Example:
+  provost hook bind contract.yaml --branch greeting")]
+pub(super) struct Bind {
+    /// The contract: JSON, or YAML or TOML if its name ends so.
+    contract: PathBuf,
+
+    /// The branch to bind, instead of the checkout that you are in.
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+}
+
+#[derive(Args)]
+pub(super) struct Unbind {
+    /// The branch, instead of the checkout that you are in.
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+}
+
+#[derive(Args)]
+pub(super) struct Run {
+    /// Which hook.
+    hook: Which,
+
+    /// Whether what is bound to nothing is refused.
+    #[arg(long)]
+    require: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    PreCommit,
+    PrePush,
+}
+
+pub(super) fn run(hook: &Hook) -> Outcome {
+    let place = Place::find()?;
+    match hook {
+        Hook::Install(install) => self::install(&place, install),
+        Hook::Uninstall => uninstall(&place),
+        Hook::Status => status(&place),
+        Hook::Bind(bind) => self::bind(&place, bind),
+        Hook::Unbind(unbind) => self::unbind(&place, unbind.branch.as_deref()),
+        Hook::Run(run) => match asked(place, run) {
+            Ok(()) => Ok(Answer::silent()),
+            Err(Stop::Refused(verdict)) => Ok(verdict.into()),
+            Err(Stop::Failed(failure)) => Err(failure),
+        },
+    }
+}
+
+fn checkout(place: &Place) -> Result<&Path, Failure> {
+    let none = || Failure::new(Code::NotFound, "a bare repository has no checkout");
+    place.repo.checkout().ok_or_else(none)
+}
+
+fn directory(place: &Place) -> Result<PathBuf, Failure> {
+    let directory = hooks::directory(checkout(place)?);
+    directory.map_err(|error| Failure::of(Code::GitFailed, &error))
+}
+
+fn broken(error: &io::Error, path: &Path) -> Failure {
+    Failure::of(Code::HookBroken, error).about(path)
+}
+
+fn install(place: &Place, install: &Install) -> Outcome {
+    let directory = directory(place)?;
+    let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let program = program.map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let words: &[&str] = if install.require { &["--require"] } else { &[] };
+    for name in HOOKS {
+        hooks::install(&directory, name, &program, words)
+            .map_err(|error| broken(&error, &directory.join(name)))?;
+    }
+    let mut text = format!(
+        "installed {} in {}\n",
+        HOOKS.join(" and "),
+        directory.display()
+    );
+    if read(place)?.bindings.is_empty() {
+        text += "next: provost hook bind CONTRACT\n";
+    }
+    let json = json!({ "directory": directory, "hooks": HOOKS, "require": install.require });
+    Ok(Answer::data(json, text))
+}
+
+fn uninstall(place: &Place) -> Outcome {
+    let directory = directory(place)?;
+    let mut gone = Vec::new();
+    for name in HOOKS {
+        let done = hooks::uninstall(&directory, name);
+        if done.map_err(|error| broken(&error, &directory.join(name)))? {
+            gone.push(name);
+        }
+    }
+    let text = match gone.as_slice() {
+        [] => "no hook of provost is installed\n".to_owned(),
+        gone => format!(
+            "took {} out of {}\n",
+            gone.join(" and "),
+            directory.display()
+        ),
+    };
+    Ok(Answer::data(
+        json!({ "directory": directory, "removed": gone }),
+        text,
+    ))
+}
+
+fn status(place: &Place) -> Outcome {
+    let directory = directory(place)?;
+    let mut text = format!("hooks in {}\n", directory.display());
+    let mut rows = Vec::new();
+    for name in HOOKS {
+        let standing = hooks::standing(&directory, name);
+        let word = match standing.map_err(|error| broken(&error, &directory.join(name)))? {
+            Standing::Absent => "not installed",
+            Standing::Ours => "installed",
+            Standing::OursChained => "installed, calls the one that was there",
+            Standing::Foreign => "somebody else's",
+        };
+        text += &format!("  {name:11} {word}\n");
+        rows.push(json!({ "hook": name, "standing": word }));
+    }
+    let bindings = read(place)?.bindings;
+    let mut bound = Vec::new();
+    for binding in &bindings {
+        let what = match &binding.to {
+            Bound::Checkout(path) => format!("checkout {path}"),
+            Bound::Branch(name) => format!("branch {}", short(name)),
+        };
+        let problem = match usable(place, binding) {
+            Ok(_) => None,
+            Err(Stop::Refused(verdict)) => Some(verdict.reason),
+            Err(Stop::Failed(failure)) => Some(failure.reason),
+        };
+        let word = problem.clone().unwrap_or_else(|| "ok".to_owned());
+        text += &format!(
+            "{what}: {} from {}, {word}\n",
+            binding.contract,
+            binding.base.short()
+        );
+        bound.push(json!({ "binding": binding, "problem": problem }));
+    }
+    if bindings.is_empty() {
+        text += "nothing is bound\n";
+    }
+    let json = json!({ "directory": directory, "hooks": rows, "bindings": bound });
+    Ok(Answer::data(json, crate::show::plain(&text)))
+}
+
+fn short(branch: &str) -> &str {
+    branch.strip_prefix("refs/heads/").unwrap_or(branch)
+}
+
+/// What is bound: the branch, or the checkout that we are in.
+fn bound(place: &Place, branch: Option<&str>) -> Result<Bound, Failure> {
+    Ok(match branch {
+        Some(name) if name.starts_with("refs/") => Bound::Branch(name.to_owned()),
+        Some(name) => Bound::Branch(format!("refs/heads/{name}")),
+        None => Bound::Checkout(checkout(place)?.display().to_string()),
+    })
+}
+
+fn bind(place: &Place, bind: &Bind) -> Outcome {
+    let path = bind.contract.canonicalize();
+    let path =
+        path.map_err(|error| Failure::of(Code::InputUnreadable, &error).about(&bind.contract))?;
+    let bytes = input::read(&path, json::LARGEST)?;
+    let document = input::contract(&path)?.document;
+    let origin = GitOrigin(&place.repo);
+    let base = origin.resolve(&document.rollback.baseline_ref);
+    let binding = Binding {
+        to: bound(place, bind.branch.as_deref())?,
+        contract: path.display().to_string(),
+        sha256: sha256(&bytes),
+        base: base?,
+    };
+    match usable(place, &binding) {
+        Ok(_) => {}
+        Err(Stop::Refused(verdict)) => return Ok(verdict.into()),
+        Err(Stop::Failed(failure)) => return Err(failure),
+    }
+    let mut all = read(place)?;
+    all.bind(binding.clone());
+    write(place, &all)?;
+    let mut text = format!("bound to {}\n", binding.contract);
+    let installed = hooks::standing(&directory(place)?, HOOKS[0]);
+    if installed.is_ok_and(|it| matches!(it, Standing::Absent | Standing::Foreign)) {
+        text += "next: provost hook install\n";
+    }
+    Ok(Answer::data(json!(binding), text))
+}
+
+fn unbind(place: &Place, branch: Option<&str>) -> Outcome {
+    let mut all = read(place)?;
+    let to = bound(place, branch)?;
+    if !all.unbind(&to) {
+        return Err(Failure::new(Code::NotFound, "nothing is bound there"));
+    }
+    write(place, &all)?;
+    Ok(Answer::data(
+        json!({ "unbound": to }),
+        "bound to nothing any more\n",
+    ))
+}
+
+/// All bindings; a file that cannot be read is no empty list.
+fn read(place: &Place) -> Result<Bindings, Failure> {
+    let path = place.root.join(BINDINGS);
+    match fs::read(&path) {
+        Ok(bytes) => json::parse_as(&bytes)
+            .map_err(|error| Failure::of(Code::HookBroken, &error).about(&path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Bindings::default()),
+        Err(error) => Err(broken(&error, &path)),
+    }
+}
+
+fn write(place: &Place, all: &Bindings) -> Result<(), Failure> {
+    place.prepare()?;
+    let path = place.root.join(BINDINGS);
+    let beside = path.with_extension("new");
+    let text = format!("{:#}\n", json!(all));
+    fs::write(&beside, text)
+        .and_then(|()| fs::rename(&beside, &path))
+        .map_err(|error| broken(&error, &path))
+}
+
+/// What ends a hook early.
+enum Stop {
+    Refused(Verdict),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What a binding holds to.
+struct Held {
+    contract: Contract,
+    policy: Policy,
+    base: Oid,
+}
+
+/// The contract of `binding`, if it is still there, the same, and one.
+fn usable(place: &Place, binding: &Binding) -> Result<Held, Stop> {
+    let path = Path::new(&binding.contract);
+    let bytes = input::read(path, json::LARGEST).ok();
+    binding.check(bytes.as_deref()).map_err(Stop::Refused)?;
+    let refuse = |reason: String| Stop::Refused(Verdict::deny(Code::HookBroken, reason));
+    let value = document::parse(input::format(path), &bytes.unwrap_or_default())
+        .map_err(|error| refuse(format!("the bound contract cannot be read: {error}")))?;
+    let document = contract::from_value(&value)
+        .map_err(|error| refuse(format!("the bound contract is none: {error}")))?;
+    let origin = GitOrigin(&place.repo);
+    let policy = origin
+        .tree(&binding.base)
+        .and_then(|tree| origin.policy(&tree))
+        .map_err(|error| refuse(format!("the base of the bound contract: {error}")))?;
+    let commands = CommandPolicy::shipped().and_then(|it| it.with(policy.commands.clone()));
+    let commands = commands.map_err(|error| Failure::of(Code::Bug, &error))?;
+    let contract = contract::resolve(document, &commands, Trust::FromFile)
+        .map_err(|problems| Stop::Refused(contract::judge(&problems)))?;
+    Ok(Held {
+        contract,
+        policy,
+        base: binding.base.clone(),
+    })
+}
+
+/// Judges what git is about to do.
+fn asked(place: Place, run: &Run) -> Result<(), Stop> {
+    let unbound = if run.require {
+        Unbound::Refused
+    } else {
+        Unbound::Passes
+    };
+    let all = read(&place)?;
+    let here = checkout(&place)?.display().to_string();
+    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
+    let branch = place.repo.head_branch().map_err(git)?;
+    let mut trees: Vec<(Oid, Held)> = Vec::new();
+    match run.hook {
+        Which::PreCommit => {
+            for binding in decide(&all, Some(&here), branch.as_deref(), unbound)? {
+                let held = usable(&place, binding)?;
+                let tree = staged(&place)?;
+                trees.push((tree, held));
+            }
+        }
+        Which::PrePush => {
+            for Pushed { local, commit } in told()? {
+                let Some(commit) = commit else { continue };
+                let here = (branch.as_deref() == Some(&local)).then_some(here.as_str());
+                for binding in decide(&all, here, Some(&local), unbound)? {
+                    let held = usable(&place, binding)?;
+                    if !place.repo.follows(&commit, &held.base).map_err(git)? {
+                        return Err(Stop::Refused(strayed(&local, &commit, &held.base)));
+                    }
+                    trees.push((place.repo.commit_tree(&commit).map_err(git)?, held));
+                }
+            }
+        }
+    }
+    judge(place, trees)
+}
+
+/// The bindings that decide; none if nobody bound it and that is no matter.
+fn decide<'a>(
+    all: &'a Bindings,
+    checkout: Option<&str>,
+    branch: Option<&str>,
+    unbound: Unbound,
+) -> Result<Vec<&'a Binding>, Stop> {
+    match all.decide(checkout, branch, unbound) {
+        Decision::Judge(list) => Ok(list),
+        Decision::Pass => Ok(Vec::new()),
+        Decision::Refuse => {
+            let what = branch.map_or("this checkout", short);
+            let reason = format!("`{what}` is bound to no contract, and everything has to be");
+            Err(Stop::Refused(Verdict::deny(Code::HookUnbound, reason)))
+        }
+    }
+}
+
+fn strayed(local: &str, commit: &Oid, base: &Oid) -> Verdict {
+    let reason = format!(
+        "`{}` at {} does not descend from {}, the base of its contract",
+        short(local),
+        commit.short(),
+        base.short()
+    );
+    Verdict::deny(Code::DiffRefused, reason)
+}
+
+/// The tree that is about to be committed.
+fn staged(place: &Place) -> Result<Oid, Failure> {
+    let index = match std::env::var_os("GIT_INDEX_FILE") {
+        // Git names it from the top of the checkout, where hooks run.
+        Some(named) => checkout(place)?.join(named),
+        None => place.repo.git_dir().join("index"),
+    };
+    place.prepare()?;
+    // A copy, because git holds the lock of its own while a hook runs.
+    let copy = place
+        .cache()?
+        .join(format!("hook-{}.index", std::process::id()));
+    fs::copy(&index, &copy).map_err(|error| broken(&error, &index))?;
+    let tree = place.repo.staged_tree(&copy);
+    let _ = fs::remove_file(&copy);
+    tree.map_err(|error| Failure::of(Code::GitFailed, &error))
+}
+
+/// What git says it is about to push.
+fn told() -> Result<Vec<Pushed>, Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .lock()
+        .take(json::LARGEST as u64)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::of(Code::HookBroken, &error))?;
+    pushed(&text).map_err(|problem| Failure::new(Code::HookBroken, problem))
+}
+
+/// The diff gate about each tree, by the same eyes that look at an agent's work.
+fn judge(place: Place, trees: Vec<(Oid, Held)>) -> Result<(), Stop> {
+    if trees.is_empty() {
+        return Ok(());
+    }
+    place.prepare()?;
+    let cache = place.cache()?.to_owned();
+    let scratch = format!("hook-{}", std::process::id());
+    let mut machine = Machine::new(place.repo, &cache, &cache, &scratch);
+    let mut judged = Ok(());
+    for (tree, held) in trees {
+        let changed = machine.changes(&held.base, &tree);
+        judged = match changed {
+            Err(error) => Err(Stop::Failed(error.into())),
+            Ok(changed) => {
+                let rules = Rules {
+                    scope: &held.contract.scope,
+                    forbid: &held.contract.forbid,
+                    permit: &held.contract.permit,
+                    extra: &held.policy.protect,
+                };
+                let facts = Facts {
+                    changes: &changed.changes,
+                    findings: &changed.findings,
+                    ..Facts::default()
+                };
+                let verdict = diff::judge(&facts, &rules);
+                if verdict.allow {
+                    Ok(())
+                } else {
+                    Err(Stop::Refused(verdict))
+                }
+            }
+        };
+        if judged.is_err() {
+            break;
+        }
+    }
+    let tidied = machine.tidy().map_err(Failure::from);
+    judged?;
+    Ok(tidied?)
+}
