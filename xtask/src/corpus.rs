@@ -3,6 +3,7 @@
 //! A kind of case has a module that knows its files and how a case is run from outside. A case that
 //! cannot be run does not hold; so does a folder without cases.
 
+mod change_control;
 mod child_packages;
 mod commandgate;
 mod contracts;
@@ -78,7 +79,8 @@ impl fmt::Display for Report {
 }
 
 /// The kinds there are.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
+    "change-control",
     "child-packages",
     "commandgate",
     "contracts",
@@ -89,6 +91,7 @@ const KINDS: [&str; 5] = [
 /// Runs the cases of `kind` in `directory` against `program`.
 pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
     let results = match kind {
+        "change-control" => change_control::run(directory, program)?,
         "child-packages" => child_packages::run(directory, program)?,
         "commandgate" => commandgate::run(directory, program)?,
         "contracts" => contracts::run(directory, program)?,

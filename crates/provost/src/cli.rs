@@ -4,6 +4,7 @@ mod agent;
 mod analyze;
 mod board;
 mod boxed;
+mod change;
 mod check;
 mod completions;
 mod contract;
@@ -107,6 +108,10 @@ enum Command {
     /// Keep a board of tasks, locks and logs for a planner and its workers.
     #[command(subcommand)]
     Board(board::Board),
+    /// Change files of a checkout that several agents share, under control.
+    Change(change::Change),
+    /// Serve the tools for controlled changes over MCP, on standard input and output.
+    Mcp,
     /// Run any command behind the same walls as an agent.
     Box(boxed::Boxed),
     /// Enter the box that the acceptance commands of a run had.
@@ -154,6 +159,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Work",
         &["contract", "run", "status", "land", "resume", "hook"],
     ),
+    ("Share a checkout", &["change", "mcp"]),
     (
         "Look",
         &["runs", "show", "why", "diff", "log", "analyze", "explain"],
@@ -265,6 +271,8 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Lease(lease) => salvage::lease(&lease),
         Command::Agent(agent) => agent::run(&agent, reader),
         Command::Board(board) => board::run(&board),
+        Command::Change(change) => change::run(&change),
+        Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
         Command::Box(boxed) => boxed::run(boxed, reader),
         Command::Shell(shell) => shell::run(&shell, reader),

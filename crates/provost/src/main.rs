@@ -6,12 +6,14 @@
 //! - Data goes to stdout, everything else to stderr.
 
 mod answer;
+mod change;
 mod cli;
 mod folder;
 mod history;
 mod input;
 mod kept;
 mod lens;
+mod mcp;
 #[cfg(feature = "failpoints")]
 mod mortal;
 mod origin;

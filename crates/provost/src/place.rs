@@ -87,6 +87,22 @@ impl Place {
         self.exclude()
     }
 
+    /// Where the evidence of controlled changes is kept, one directory for each intent.
+    pub(crate) fn changes(&self) -> PathBuf {
+        self.root.join("changes")
+    }
+
+    /// Makes the directory for controlled changes, and keeps git's eyes off it.
+    pub(crate) fn prepare_changes(&self) -> Result<(), Failure> {
+        make(&self.changes())?;
+        self.exclude()
+    }
+
+    /// Where the registry is.
+    pub(crate) fn registry_path(&self) -> PathBuf {
+        self.root.join(REGISTRY)
+    }
+
     /// Keeps the runtime root out of `git status` without touching a tracked file.
     fn exclude(&self) -> Result<(), Failure> {
         let info = self.repo.common_dir().join("info");

@@ -241,14 +241,14 @@ pub(crate) fn owner() -> Result<Owner, Failure> {
 }
 
 /// Signs with the key of this user.
-struct KeySigner {
+pub(crate) struct KeySigner {
     key: SigningKey,
     trusted: Vec<PublicKey>,
 }
 
 impl KeySigner {
     /// The key of this user, which must not lie where an agent's work could reach it.
-    fn of(place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn of(place: &Place) -> Result<Self, Failure> {
         let refuse = |error: keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
         let keys = keys::Keys::find().map_err(refuse)?;
         let top = place.repo.top().unwrap_or_else(|| place.repo.common_dir());

@@ -17,7 +17,6 @@ use provost_core::intent::workspace::Workspace;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
-use provost_core::structure::profile::Profile;
 use serde_json::{Value, json};
 
 use super::look::{root_relative, statement};
@@ -390,12 +389,7 @@ fn complete(
         done.trail = Some(receipt::trail(&done.intent, check, Some(&verified)));
     }
     let accepted = done.status.is_accepted();
-    let recommended = accepted
-        && verified.supports_claims()
-        && matches!(
-            verified.profile,
-            Profile::PythonStructural | Profile::GovernanceConfig
-        );
+    let recommended = accepted && verified.supports_claims();
     if let Some(text) = request.claims.as_ref().filter(|_| recommended) {
         done.claims = Some(claims::judge(
             text,

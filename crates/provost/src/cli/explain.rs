@@ -31,6 +31,7 @@ const PAGES: &[(&str, &str)] = &[
     ("packages", page!("PACKAGES")),
     ("replay", page!("replay")),
     ("structure", page!("structure")),
+    ("change-control", page!("change-control")),
 ];
 
 /// Say what a code means and what to do, or print a page about a larger matter.
@@ -39,10 +40,11 @@ pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
     /// known, how results are reviewed, how a board is kept, what packages are, what can be asked of
-    /// a run that is over, how source code is measured; without one, all codes.
+    /// a run that is over, how source code is measured, how agents share a checkout; without one, all
+    /// codes.
     #[arg(
         value_name = "CODE|box|containers|contract|network|prepare|agents|review|board|packages|\
-                      replay|structure"
+                      replay|structure|change-control"
     )]
     code: Option<String>,
 }

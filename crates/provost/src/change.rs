@@ -1,0 +1,220 @@
+//! Answers requests about controlled changes, the same way for MCP and for the command line.
+
+mod office;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use provost_core::code::Code;
+use provost_core::lease::Owner;
+use provost_dialects::change::arguments::ArgumentError;
+use provost_engine::change::{ChangeError, Session};
+use provost_engine::ports::PortError;
+use provost_host::clock;
+use serde_json::{Map, Value, json};
+
+pub(crate) use office::Office;
+
+use crate::answer::Failure;
+
+/// Why a request gets no answer.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The request is wrong; nothing was done.
+    Request(String),
+    /// Something failed.
+    Failure(Failure),
+}
+
+impl Trouble {
+    /// The trouble as tools tell it.
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::Request(words) => json!({ "error": {
+                "code": Code::InputInvalid.name(), "message": words,
+            } }),
+            Self::Failure(failure) => {
+                let verdict = failure.verdict();
+                json!({ "error": {
+                    "code": verdict.code.name(), "message": verdict.reason,
+                    "hint": failure.hint,
+                } })
+            }
+        }
+    }
+
+    /// The trouble as commands tell it.
+    pub(crate) fn failure(self) -> Failure {
+        match self {
+            Self::Request(words) => Failure::new(Code::InputInvalid, words),
+            Self::Failure(failure) => failure,
+        }
+    }
+}
+
+impl From<ArgumentError> for Trouble {
+    fn from(error: ArgumentError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<PortError> for Trouble {
+    fn from(error: PortError) -> Self {
+        Self::Failure(error.into())
+    }
+}
+
+impl From<ChangeError> for Trouble {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Request(words) => Self::Request(words),
+            ChangeError::Port(error) => error.into(),
+        }
+    }
+}
+
+/// Whose the requests are.
+#[derive(Debug, Clone)]
+pub(crate) enum Identity {
+    /// A process that lives as long as its agent.
+    Process(Owner),
+    /// A name, for agents that come and go as many short processes.
+    Named(String),
+    /// The process that starts us again and again, such as a shell.
+    Caller(Owner),
+}
+
+impl Identity {
+    fn owner(&self) -> Owner {
+        match self {
+            Self::Process(owner) | Self::Caller(owner) => owner.clone(),
+            Self::Named(name) => Owner::of_session(name),
+        }
+    }
+
+    /// The name under which the runs of this one are kept; nothing if they end with the process.
+    fn shelf(&self) -> Option<String> {
+        match self {
+            Self::Process(_) => None,
+            Self::Named(name) => Some(format!("named {name}")),
+            Self::Caller(owner) => Some(format!(
+                "caller {} {} {} {}",
+                owner.host, owner.boot, owner.pid, owner.started
+            )),
+        }
+    }
+}
+
+/// The repositories that somebody's heart beats for.
+pub(crate) type Kept = Arc<Mutex<Vec<PathBuf>>>;
+
+/// One agent, and the repositories it works in.
+pub(crate) struct Desk {
+    identity: Identity,
+    session: Session,
+    offices: Vec<Office>,
+    registries: Kept,
+}
+
+impl Desk {
+    /// The desk of `identity`, who calls itself `label`.
+    pub(crate) fn new(identity: Identity, label: &str) -> Self {
+        let variable = |name: &str| {
+            let read = |prefix: &str| std::env::var(format!("{prefix}_{name}")).ok();
+            read("PROVOST").or_else(|| read("CODECLONE"))
+        };
+        let number = |name: &str| variable(name).and_then(|text| text.trim().parse().ok());
+        let strict = variable("STRICT_FINISH").is_some_and(|text| {
+            ["1", "true", "yes", "on"].contains(&text.trim().to_lowercase().as_str())
+        });
+        let session = Session {
+            me: identity.owner(),
+            label: label.to_owned(),
+            epoch: clock::now_millis() / 1000,
+            ttl: number("INTENT_TTL_SECONDS"),
+            lease: number("INTENT_LEASE_SECONDS"),
+            strict_finish: strict,
+        };
+        Self {
+            identity,
+            session,
+            offices: Vec::new(),
+            registries: Kept::default(),
+        }
+    }
+
+    /// Takes another name for itself.
+    pub(crate) fn rename(&mut self, label: String) {
+        self.session.label = label;
+    }
+
+    /// Where the heart has to beat.
+    pub(crate) fn registries(&self) -> Kept {
+        Arc::clone(&self.registries)
+    }
+
+    /// Answers the request `tool`.
+    pub(crate) fn call(
+        &mut self,
+        tool: &str,
+        given: &Map<String, Value>,
+    ) -> Result<Value, Trouble> {
+        tools::call(self, tool, given)
+    }
+
+    /// The office for the root `root`, and that root seen from the top of its repository.
+    fn at(&mut self, root: &str) -> Result<(usize, String), Trouble> {
+        let place = Path::new(root)
+            .canonicalize()
+            .map_err(|error| Trouble::Request(format!("`root` cannot be used: {error}")))?;
+        if let Some(at) = self
+            .offices
+            .iter()
+            .position(|office| place.starts_with(office.top()))
+        {
+            // A repository inside of another one has an office of its own.
+            let office = &self.offices[at];
+            if office.is_nearest(&place) {
+                let below = office.below(&place)?;
+                return Ok((at, below));
+            }
+        }
+        let office = Office::open(&place, self.identity.shelf().as_deref())?;
+        let below = office.below(&place)?;
+        if let Some(at) = self
+            .offices
+            .iter()
+            .position(|known| known.top() == office.top())
+        {
+            return Ok((at, below));
+        }
+        let mut kept = self
+            .registries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.push(office.registry_path());
+        drop(kept);
+        self.offices.push(office);
+        Ok((self.offices.len() - 1, below))
+    }
+
+    /// The office that knows an intent or a run; else that of the current directory.
+    fn knowing(&mut self, intent: Option<&str>, run: Option<&str>) -> Result<usize, Trouble> {
+        for (at, office) in self.offices.iter_mut().enumerate() {
+            if office.knows(&self.session, intent, run) {
+                return Ok(at);
+            }
+        }
+        match self.offices.len() {
+            0 => Ok(self.at(".")?.0),
+            count => Ok(count - 1),
+        }
+    }
+}

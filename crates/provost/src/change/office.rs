@@ -1,0 +1,166 @@
+//! Wires the ports of one repository for controlled changes.
+
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::intent::run::find;
+use provost_engine::change::ports::{Chronicle as _, IntentRegistry, Shelf as _};
+use provost_engine::change::{Ports, Session};
+use provost_engine::ports::Lens;
+use provost_host::owner;
+use provost_host::shared::{RandomNames, SharedCheckout};
+use provost_store::changes::{ChangeFiles, RunShelf};
+use provost_store::registry::Registry;
+use serde_json::Value;
+
+use super::Trouble;
+use crate::answer::Failure;
+use crate::place::Place;
+use crate::session::{KeySigner, SystemClock};
+
+/// Everything about one repository.
+pub(crate) struct Office {
+    place: Place,
+    checkout: SharedCheckout,
+    registry: Registry,
+    shelf: RunShelf,
+    files: ChangeFiles,
+    lens: Box<dyn Lens + Send>,
+    /// Made when it is needed first: most requests sign nothing.
+    signer: Option<KeySigner>,
+}
+
+impl Office {
+    /// The office of the checkout around `directory`; `session` names whose runs are kept on disk.
+    pub(crate) fn open(directory: &Path, session: Option<&str>) -> Result<Self, Trouble> {
+        let place = Place::of(directory)?;
+        let checkout = SharedCheckout::find(directory).map_err(|error| {
+            Failure::of(Code::NotARepository, &error).hint("go into a checkout of a git repository")
+        })?;
+        place.prepare_changes()?;
+        let files = ChangeFiles::open(&place.changes()).map_err(Failure::from)?;
+        let shelf = match session {
+            Some(name) => RunShelf::of_session(files.clone(), name),
+            None => RunShelf::of_process(files.clone()),
+        };
+        let registry = Registry::open(&place.registry_path()).map_err(Failure::from)?;
+        let lens = Box::new(crate::lens::of(&place));
+        Ok(Self {
+            place,
+            checkout,
+            registry,
+            shelf,
+            files,
+            lens,
+            signer: None,
+        })
+    }
+
+    /// The top of the checkout.
+    pub(crate) fn top(&self) -> &Path {
+        self.checkout.top()
+    }
+
+    /// Whether `place` belongs to this checkout and not to one inside of it.
+    pub(crate) fn is_nearest(&self, place: &Path) -> bool {
+        let nearest = place
+            .ancestors()
+            .find(|directory| directory.join(".git").symlink_metadata().is_ok());
+        nearest == Some(self.top())
+    }
+
+    /// `place` seen from the top.
+    pub(crate) fn below(&self, place: &Path) -> Result<String, Trouble> {
+        let below = place.strip_prefix(self.top()).ok().and_then(Path::to_str);
+        match below {
+            Some(below) => Ok(below.to_owned()),
+            None => Err(Trouble::Request(
+                "`root` lies outside of its checkout".to_owned(),
+            )),
+        }
+    }
+
+    /// Where the registry is.
+    pub(crate) fn registry_path(&self) -> PathBuf {
+        self.place.registry_path()
+    }
+
+    /// Whether this is where `intent` or `run` is known.
+    pub(crate) fn knows(
+        &mut self,
+        session: &Session,
+        intent: Option<&str>,
+        run: Option<&str>,
+    ) -> bool {
+        if let Some(id) = intent {
+            let known = self.registry.look(Some(id)).unwrap_or_default();
+            let mine = |one: &provost_core::intent::record::Intent| {
+                one.intent_id == id && one.owner == session.me
+            };
+            return known.intents.iter().any(mine);
+        }
+        let heads = self.shelf.heads().unwrap_or_default();
+        run.is_some_and(|run| find(&heads, run).is_ok())
+    }
+
+    /// Does something with all ports.
+    pub(crate) fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_engine::change::ChangeError>,
+    ) -> Result<T, Trouble> {
+        if self.signer.is_none() {
+            self.signer = Some(KeySigner::of(&self.place)?);
+        }
+        let Some(signer) = &self.signer else {
+            return Err(Trouble::Request("there is no key".to_owned()));
+        };
+        let mut ports = Ports {
+            registry: &mut self.registry,
+            checkout: &self.checkout,
+            lens: self.lens.as_ref(),
+            shelf: &mut self.shelf,
+            chronicle: &mut self.files,
+            signer,
+            clock: &SystemClock,
+            names: &RandomNames,
+            alive: &owner::alive,
+        };
+        Ok(work(&mut ports)?)
+    }
+
+    /// The document `name` of the change that `digest` belongs to, if it still has that digest.
+    pub(crate) fn document(
+        &mut self,
+        digest: &str,
+        name: &str,
+        own: impl Fn(&Value) -> String,
+    ) -> Result<Option<Value>, Trouble> {
+        let Some(intent_id) = self.registry.intent_of(digest)? else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.files.get(&intent_id, name)? else {
+            return Ok(None);
+        };
+        let document: Value = provost_core::json::parse(&bytes)
+            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        if own(&document) == digest {
+            return Ok(Some(document));
+        }
+        let words = format!("{name} of {intent_id} is not what was written");
+        Err(Failure::new(Code::EvidenceAltered, words).into())
+    }
+
+    /// Forgets all runs of the session.
+    pub(crate) fn forget_runs(&mut self) -> Result<usize, Trouble> {
+        let heads = self.shelf.heads()?;
+        let ids: Vec<String> = heads.into_iter().map(|head| head.run_id).collect();
+        self.shelf.drop(&ids)?;
+        Ok(ids.len())
+    }
+
+    /// Removes reports that no evidence needs any more.
+    pub(crate) fn sweep(&self) -> Result<usize, Trouble> {
+        let seconds = u64::try_from(provost_core::intent::record::RETENTION / 1000).unwrap_or(0);
+        Ok(self.files.sweep_reports(seconds).map_err(Failure::from)?)
+    }
+}

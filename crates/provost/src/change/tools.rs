@@ -1,0 +1,321 @@
+//! Sends each tool to its use case, and writes its answer.
+
+use provost_core::code::Code;
+use provost_core::intent::receipt;
+use provost_core::intent::request::Evidence;
+use provost_core::structure::blast::Depth;
+use provost_core::structure::health::Points;
+use provost_dialects::change::arguments::{self, Arguments, Contract};
+use provost_dialects::change::{self as payload, tools};
+use provost_engine::change::{self, Session};
+use provost_host::clock;
+use serde_json::{Map, Value, json};
+
+use super::{Desk, Office, Trouble};
+
+type Given = Map<String, Value>;
+
+/// Answers the request `tool`.
+pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, Trouble> {
+    match tool {
+        "analyze_repository" | "analyze_changed_paths" => analyse(desk, given),
+        "start_controlled_change" => start(desk, given),
+        "finish_controlled_change" => finish(desk, given),
+        "manage_change_intent" => manage(desk, given),
+        "check_patch_contract" => contract(desk, given),
+        "compare_runs" => compare(desk, given),
+        "get_blast_radius" => blast(desk, given),
+        "validate_review_claims" => claims(desk, given),
+        "create_review_receipt" => make_receipt(desk, given),
+        "get_review_receipt" => get_receipt(desk, given),
+        "get_patch_trail" => get_trail(desk, given),
+        "clear_session_runs" => forget(desk, given),
+        _ => {
+            debug_assert!(!tools::is_known(tool), "{tool} has no answer");
+            let name: String = tool.chars().take(80).collect();
+            Err(Trouble::Request(format!("there is no tool `{name}`")))
+        }
+    }
+}
+
+fn text<'a>(given: &'a Given, name: &str) -> Option<&'a str> {
+    given.get(name).and_then(Value::as_str)
+}
+
+/// The root that a request names.
+fn root(given: &Given) -> Result<&str, Trouble> {
+    let root = text(given, "root").filter(|root| !root.trim().is_empty());
+    root.ok_or_else(|| Trouble::Request("`root` is required".to_owned()))
+}
+
+fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let root = root(given)?;
+    let (settings, ignored) = arguments::settings(given)?;
+    let (at, below) = match desk.at(root) {
+        Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
+            return Ok(payload::unseen_analysis(root, &failure.reason));
+        }
+        other => other?,
+    };
+    let session = desk.session.clone();
+    let (head, report) =
+        desk.offices[at].with(|ports| change::analyse(ports, &session, &below, &settings))?;
+    Ok(payload::analysed(&head, &report, root, &ignored))
+}
+
+fn start(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let root = root(given)?;
+    let (at, below) = match desk.at(root) {
+        Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
+            arguments::start(given, "")?;
+            return Ok(payload::unseen_start(root, &failure.reason));
+        }
+        other => other?,
+    };
+    let request = arguments::start(given, &below)?;
+    let session = desk.session.clone();
+    let answer = desk.offices[at].with(|ports| change::start(ports, &session, &request))?;
+    let now = clock::now_millis();
+    Ok(payload::started(&answer, &request, root, now))
+}
+
+fn finish(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let (request, shown) = arguments::finish(given)?;
+    let at = desk.knowing(Some(&request.intent_id), None)?;
+    let session = desk.session.clone();
+    let done = desk.offices[at].with(|ports| change::finish(ports, &session, &request))?;
+    Ok(payload::finished(&done, shown))
+}
+
+fn manage(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let mut arguments = Arguments::new(given);
+    let action = arguments.needed("action")?;
+    let root = arguments.text("root")?;
+    let intent_id = arguments.text("intent_id")?;
+    let run = arguments.text("run_id")?;
+    let ttl = arguments.seconds("ttl_seconds");
+    let lease = arguments.seconds("lease_seconds");
+    if action == "declare" {
+        return declare(desk, given);
+    }
+    let evidence = arguments.evidence()?;
+    arguments.end()?;
+    let at = match root {
+        Some(root) => desk.at(root)?.0,
+        None => desk.knowing(intent_id, run)?,
+    };
+    let session = desk.session.clone();
+    let office = &mut desk.offices[at];
+    let needed = |name: &str, value: Option<&str>| {
+        let value = value.map(str::to_owned);
+        value.ok_or_else(|| Trouble::Request(format!("action `{action}` needs `{name}`")))
+    };
+    let id = || needed("intent_id", intent_id);
+    Ok(match action {
+        "clear" => {
+            let ids = office.with(|ports| change::clear(ports, &session, intent_id))?;
+            payload::cleared(&ids)
+        }
+        "recover" => {
+            let Ok(id) = id() else {
+                return Ok(rejected("missing_intent_id"));
+            };
+            let Some(run) = run else {
+                return Ok(rejected("missing_run_id"));
+            };
+            let answer = office.with(|ports| change::recover(ports, &session, &id, run))?;
+            payload::recovered(&id, &answer, clock::now_millis())
+        }
+        "list_workspace" => payload::listed(&office.with(|ports| change::list(ports, &session))?),
+        "gc_workspace" => {
+            let swept = office.with(|ports| change::gc(ports, &session))?;
+            let mut value = payload::swept(&swept);
+            value["reports_removed"] = json!(office.sweep()?);
+            value
+        }
+        "get" | "check" | "promote" | "renew" | "reset_workspace" => {
+            let id = id()?;
+            let seconds = if action == "renew" { lease } else { ttl };
+            return of_one(office, &session, action, &id, evidence.as_ref(), seconds);
+        }
+        other => {
+            let other: String = other.chars().take(80).collect();
+            return Err(Trouble::Request(format!("there is no action `{other}`")));
+        }
+    })
+}
+
+/// What is asked about one intent; `seconds` are those of its time or of its lease.
+fn of_one(
+    office: &mut Office,
+    session: &Session,
+    action: &str,
+    id: &str,
+    evidence: Option<&Evidence>,
+    seconds: Option<i64>,
+) -> Result<Value, Trouble> {
+    Ok(match action {
+        "check" => {
+            let Some(evidence) = evidence else {
+                let words = "say what was touched, by `changed_files` or by `diff_ref`";
+                return Err(Trouble::Request(words.to_owned()));
+            };
+            let (intent, found) =
+                office.with(|ports| change::check(ports, session, id, evidence))?;
+            payload::scope_check(&found, &intent)
+        }
+        "promote" => payload::promoted(&office.with(|ports| change::promote(ports, session, id))?),
+        "renew" => {
+            let kept = office.with(|ports| change::renew(ports, session, id, seconds))?;
+            payload::renewed(id, kept.as_ref())
+        }
+        "reset_workspace" => {
+            let answer = office.with(|ports| change::reset(ports, session, id, seconds))?;
+            payload::reset(id, answer.as_ref())
+        }
+        _ => {
+            let (intent, whose) = office.with(|ports| change::get(ports, session, id))?;
+            payload::got(&intent, whose)
+        }
+    })
+}
+
+fn rejected(reason: &str) -> Value {
+    json!({ "action_taken": "recovery_rejected", "reason": reason, "details": {} })
+}
+
+/// A start by another name, with what both have.
+fn declare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let names = [
+        "root",
+        "scope",
+        "intent",
+        "expected_effects",
+        "on_conflict",
+        "ttl_seconds",
+    ];
+    let mut same: Given = names
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), given.get(*name)?.clone())))
+        .collect();
+    same.entry("root").or_insert_with(|| json!("."));
+    start(desk, &same)
+}
+
+fn contract(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let asked = arguments::contract(given)?;
+    let session = desk.session.clone();
+    match asked {
+        Contract::Budget {
+            run,
+            intent_id,
+            strictness,
+        } => {
+            let at = desk.knowing(intent_id.as_deref(), run.as_deref())?;
+            let (run_id, budget, intent) = desk.offices[at].with(|ports| {
+                change::budget(
+                    ports,
+                    &session,
+                    run.as_deref(),
+                    intent_id.as_deref(),
+                    strictness,
+                )
+            })?;
+            Ok(payload::budget(&run_id, &budget, intent.as_ref()))
+        }
+        Contract::Verify(request) => {
+            let run = request
+                .before_run
+                .as_deref()
+                .or(request.after_run.as_deref());
+            let at = desk.knowing(request.intent_id.as_deref(), run)?;
+            let found = desk.offices[at].with(|ports| change::verify(ports, &session, &request))?;
+            Ok(payload::looked(&found))
+        }
+    }
+}
+
+fn compare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let mut arguments = Arguments::new(given);
+    let before = arguments.needed("run_id_before")?;
+    let after = arguments.text("run_id_after")?;
+    arguments.text("focus")?;
+    arguments.end()?;
+    let at = desk.knowing(None, Some(before))?;
+    let found = desk.offices[at].with(|ports| change::compare(ports, before, after))?;
+    Ok(payload::compared(&found))
+}
+
+fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let mut arguments = Arguments::new(given);
+    let files = arguments.list("files")?.unwrap_or_default();
+    let run = arguments.text("run_id")?;
+    let depth = arguments::depth(arguments.text("depth")?, Depth::Direct)?;
+    arguments.list("include")?;
+    arguments.end()?;
+    if files.is_empty() {
+        return Err(Trouble::Request("`files` names no file".to_owned()));
+    }
+    let at = desk.knowing(None, run)?;
+    let (run_id, reach) =
+        desk.offices[at].with(|ports| change::blast(ports, run, &files, depth))?;
+    Ok(payload::blast(&run_id, &reach))
+}
+
+fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let mut arguments = Arguments::new(given);
+    let words = arguments.text("text")?.unwrap_or_default();
+    let run = arguments.text("run_id")?;
+    let citations = arguments.flag("require_citations", true)?;
+    // Only its sign counts.
+    let delta = given.get("patch_health_delta").and_then(Value::as_f64);
+    let delta = delta.map(|delta| Points::whole(if delta < 0.0 { -1 } else { 0 }));
+    let at = desk.knowing(None, run)?;
+    let judged =
+        desk.offices[at].with(|ports| change::claims(ports, words, run, citations, delta))?;
+    Ok(payload::claims(&judged))
+}
+
+fn make_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let mut arguments = Arguments::new(given);
+    let id = arguments.needed("intent_id")?;
+    let format = arguments.text("format")?.unwrap_or("markdown");
+    let at = desk.knowing(Some(id), None)?;
+    let session = desk.session.clone();
+    let (document, digest) =
+        desk.offices[at].with(|ports| change::make_receipt(ports, &session, id))?;
+    Ok(payload::found_receipt(Some(&document), &digest, format))
+}
+
+fn get_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let at = desk.at(root(given)?)?.0;
+    let mut arguments = Arguments::new(given);
+    let digest = arguments.needed("receipt_digest")?;
+    let format = arguments.text("format")?.unwrap_or("structured");
+    let found = desk.offices[at].document(digest, "receipt.json", receipt::digest)?;
+    Ok(payload::found_receipt(found.as_ref(), digest, format))
+}
+
+fn get_trail(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let at = desk.at(root(given)?)?.0;
+    let digest = Arguments::new(given).needed("patch_trail_digest")?;
+    let own = |trail: &Value| {
+        trail["patch_trail_digest"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let found = desk.offices[at].document(digest, "trail.json", own)?;
+    Ok(payload::found_trail(found.as_ref(), digest))
+}
+
+fn forget(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let at = match text(given, "root") {
+        Some(root) => desk.at(root)?.0,
+        None => desk.knowing(None, None)?,
+    };
+    let session = desk.session.clone();
+    let ids = desk.offices[at].with(|ports| change::clear(ports, &session, None))?;
+    let runs = desk.offices[at].forget_runs()?;
+    Ok(json!({ "cleared_runs": runs, "cleared_intents": ids.len() }))
+}

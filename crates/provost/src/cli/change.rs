@@ -1,0 +1,391 @@
+//! `provost change`: controlled changes from the command line, with the answers of the MCP tools.
+//!
+//! Each call is a process of its own, so an agent is known by a name (`--agent`, `PROVOST_AGENT`) or
+//! else by the process that started us, which for a person is the shell of the terminal.
+
+use clap::{Args, Subcommand};
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::path::is_segment;
+use provost_host::owner;
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::change::{Desk, Identity};
+
+#[derive(Args)]
+pub(super) struct Change {
+    /// Who you are, from one call to the next; without it what `PROVOST_AGENT` says, or else the shell
+    /// you call from.
+    #[arg(long, global = true, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// The directory that is analysed; scopes are seen from there.
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    root: String,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Analyse the checkout; needed before a start, and again after the last edit.
+    Analyze,
+    /// Declare what you will touch, and learn whether you may edit now.
+    Start(Start),
+    /// Say what you touched, and get a verdict and a receipt.
+    Finish(Finish),
+    /// Say where one of your intents stands.
+    Status(Which),
+    /// Declare what you will touch, and wait if others are there.
+    Queue(Start),
+    /// Let an intent that waits become active, if its turn has come.
+    Promote(Which),
+    /// Renew the lease of an intent.
+    Renew(Renew),
+    /// Give back one intent, or all of yours.
+    Clear(Maybe),
+    /// Take over an intent whose agent died.
+    Recover(Recover),
+    /// Say who is at work in this repository.
+    List,
+    /// Hold what was touched against what was declared.
+    Check(Touched),
+    /// Judge a patch without finishing anything.
+    Verify(Verify),
+    /// Print the receipt of a finished change, by its digest.
+    Receipt(Digest),
+    /// Say what differs between two analyses of yours.
+    Compare(Compare),
+    /// Hold what somebody says about the code against what is known.
+    Claims(Claims),
+    /// Close what is over, and what dead agents left.
+    Gc,
+    /// Begin one of your intents anew, or close one that nobody lives for.
+    Reset(Which),
+}
+
+#[derive(Args)]
+struct Start {
+    /// What you will do, in words.
+    intent: String,
+
+    /// A file or directory that you will touch; repeatable.
+    #[arg(long = "file", value_name = "PATH", required = true)]
+    files: Vec<String>,
+
+    /// A file or directory that you may touch in passing; repeatable.
+    #[arg(long = "related", value_name = "PATH")]
+    related: Vec<String>,
+
+    /// A pattern of what you will not touch; repeatable.
+    #[arg(long = "forbid", value_name = "PATTERN")]
+    forbidden: Vec<String>,
+
+    /// The changes that are there already are your own.
+    #[arg(long)]
+    continue_own_wip: bool,
+
+    /// How long the intent lasts, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    ttl: Option<i64>,
+}
+
+#[derive(Args)]
+struct Finish {
+    #[command(flatten)]
+    touched: Touched,
+
+    /// The analysis from after the last edit.
+    #[arg(long, value_name = "RUN")]
+    after: Option<String>,
+
+    /// What you claim about the change.
+    #[arg(long, value_name = "TEXT")]
+    claims: Option<String>,
+
+    /// What you say about the change, for people.
+    #[arg(long, value_name = "TEXT")]
+    review: Option<String>,
+
+    /// How strict to be: ci, strict or relaxed.
+    #[arg(long, value_name = "WORD")]
+    strictness: Option<String>,
+
+    /// Show every path.
+    #[arg(long)]
+    full: bool,
+}
+
+#[derive(Args)]
+struct Touched {
+    /// The intent.
+    intent: String,
+
+    /// A file that you touched; repeatable.
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<String>,
+
+    /// Take whatever differs from this commit instead.
+    #[arg(long, value_name = "REV", conflicts_with = "files")]
+    diff: Option<String>,
+}
+
+#[derive(Args)]
+struct Which {
+    /// The intent.
+    intent: String,
+}
+
+#[derive(Args)]
+struct Maybe {
+    /// The intent; without one, all of yours.
+    intent: Option<String>,
+}
+
+#[derive(Args)]
+struct Renew {
+    /// The intent.
+    intent: String,
+
+    /// How long the lease lasts.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<i64>,
+}
+
+#[derive(Args)]
+struct Recover {
+    /// The intent.
+    intent: String,
+
+    /// An analysis of yours.
+    #[arg(long, value_name = "RUN")]
+    run: String,
+}
+
+#[derive(Args)]
+struct Verify {
+    /// Your intent; or name the analysis from before.
+    #[arg(long, value_name = "INTENT")]
+    intent: Option<String>,
+
+    /// The analysis from before.
+    #[arg(long, value_name = "RUN")]
+    before: Option<String>,
+
+    /// The analysis from after.
+    #[arg(long, value_name = "RUN")]
+    after: Option<String>,
+
+    /// A file that was touched; repeatable.
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<String>,
+}
+
+#[derive(Args)]
+struct Digest {
+    /// The digest that the finish told.
+    digest: String,
+}
+
+#[derive(Args)]
+struct Compare {
+    /// The analysis from before.
+    before: String,
+
+    /// The analysis from after; without one, the newest.
+    after: Option<String>,
+}
+
+#[derive(Args)]
+struct Claims {
+    /// The text.
+    text: String,
+
+    /// The analysis it is about; without one, the newest.
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+}
+
+pub(super) fn run(change: &Change) -> Outcome {
+    let set = std::env::var("PROVOST_AGENT")
+        .ok()
+        .filter(|name| !name.is_empty());
+    let agent = change.agent.clone().or(set);
+    let identity = identity(agent.as_deref())?;
+    let label = match &identity {
+        Identity::Named(name) => name.clone(),
+        Identity::Process(_) | Identity::Caller(_) => "command line".to_owned(),
+    };
+    let (tool, given) = request(&change.command, &change.root);
+    let answer = Desk::new(identity, &label).call(tool, &given);
+    let value = answer.map_err(|trouble| {
+        let failure = trouble.failure();
+        let unnamed = agent.is_none() && failure.code == Code::InputInvalid;
+        if unnamed && failure.reason.contains("this session has no") {
+            return failure.hint(
+                "calls from different shells are different agents; name yourself with --agent NAME",
+            );
+        }
+        failure
+    })?;
+    Ok(shown(value))
+}
+
+/// Who calls.
+fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
+    match agent {
+        Some(name) if is_segment(name) => Ok(Identity::Named(name.to_owned())),
+        Some(_) => {
+            let words = "an agent's name has letters, digits, `.`, `_` and `-`";
+            Err(Failure::new(Code::UsageError, words))
+        }
+        None => {
+            let owner = owner::parent().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+            Ok(Identity::Caller(owner))
+        }
+    }
+}
+
+/// The tool that a command means, and its arguments.
+fn request(command: &Command, root: &str) -> (&'static str, Map<String, Value>) {
+    let manage = |action: &str, intent: Option<&str>| {
+        let given = json!({ "action": action, "root": root, "intent_id": intent });
+        ("manage_change_intent", given)
+    };
+    let (tool, given) = match command {
+        Command::Analyze => ("analyze_repository", json!({ "root": root })),
+        Command::Start(start) => ("start_controlled_change", declared(start, root, "block")),
+        Command::Queue(start) => ("start_controlled_change", declared(start, root, "queue")),
+        Command::Finish(finish) => ("finish_controlled_change", finished(finish)),
+        Command::Status(which) => manage("get", Some(&which.intent)),
+        Command::Promote(which) => manage("promote", Some(&which.intent)),
+        Command::Reset(which) => manage("reset_workspace", Some(&which.intent)),
+        Command::Clear(which) => manage("clear", which.intent.as_deref()),
+        Command::List => manage("list_workspace", None),
+        Command::Gc => manage("gc_workspace", None),
+        Command::Renew(renew) => {
+            let (tool, mut given) = manage("renew", Some(&renew.intent));
+            given["lease_seconds"] = json!(renew.seconds);
+            (tool, given)
+        }
+        Command::Recover(recover) => {
+            let (tool, mut given) = manage("recover", Some(&recover.intent));
+            given["run_id"] = json!(recover.run);
+            (tool, given)
+        }
+        Command::Check(touched) => {
+            let (tool, mut given) = manage("check", Some(&touched.intent));
+            evidence(touched, &mut given);
+            (tool, given)
+        }
+        Command::Verify(verify) => {
+            let files = (!verify.files.is_empty()).then_some(&verify.files);
+            let given = json!({
+                "mode": "verify", "intent_id": verify.intent, "before_run_id": verify.before,
+                "after_run_id": verify.after, "changed_files": files,
+            });
+            ("check_patch_contract", given)
+        }
+        Command::Receipt(receipt) => {
+            let given = json!({ "root": root, "receipt_digest": receipt.digest });
+            ("get_review_receipt", given)
+        }
+        Command::Compare(compare) => {
+            let given = json!({ "run_id_before": compare.before, "run_id_after": compare.after });
+            ("compare_runs", given)
+        }
+        Command::Claims(claims) => {
+            let given = json!({ "text": claims.text, "run_id": claims.run });
+            ("validate_review_claims", given)
+        }
+    };
+    match given {
+        Value::Object(given) => (tool, given),
+        _ => (tool, Map::new()),
+    }
+}
+
+fn declared(start: &Start, root: &str, on_conflict: &str) -> Value {
+    let policy = if start.continue_own_wip {
+        "continue_own_wip"
+    } else {
+        "block"
+    };
+    json!({
+        "root": root,
+        "intent": start.intent,
+        "scope": {
+            "allowed_files": start.files,
+            "allowed_related": start.related,
+            "forbidden": start.forbidden,
+        },
+        "on_conflict": on_conflict,
+        "dirty_scope_policy": policy,
+        "ttl_seconds": start.ttl,
+    })
+}
+
+fn finished(finish: &Finish) -> Value {
+    let mut given = json!({
+        "intent_id": finish.touched.intent,
+        "after_run_id": finish.after,
+        "claims_text": finish.claims,
+        "review_text": finish.review,
+        "strictness": finish.strictness,
+        "detail_level": if finish.full { "full" } else { "summary" },
+    });
+    evidence(&finish.touched, &mut given);
+    given
+}
+
+fn evidence(touched: &Touched, given: &mut Value) {
+    match &touched.diff {
+        Some(rev) => given["diff_ref"] = json!(rev),
+        None => given["changed_files"] = json!(touched.files),
+    }
+}
+
+/// An answer, and how a command ends that got it.
+fn shown(value: Value) -> Answer {
+    let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
+        || value["claims"]["valid"] == json!(false)
+        || value["valid"] == json!(false)
+        || value["lease_renewed"] == json!(false);
+    let exit = match word("status").as_str() {
+        "needs_analysis" | "queued" | "unverified" => Exit::NotNow,
+        "blocked" | "violated" | "expired" | "not_found" => Exit::No,
+        _ if refused => Exit::No,
+        _ => Exit::Yes,
+    };
+    let text = serde_json::to_string_pretty(&brief(&value)).unwrap_or_default();
+    Answer {
+        exit,
+        json: value,
+        text,
+    }
+}
+
+/// What a person wants to see of an answer; `--json` has all of it.
+fn brief(value: &Value) -> Value {
+    let Some(fields) = value.as_object() else {
+        return value.clone();
+    };
+    let long = [
+        "blast_radius",
+        "budget",
+        "receipt",
+        "verification",
+        "patch_trail",
+        "dirty_snapshot",
+    ];
+    let kept = fields.iter().filter(|(name, value)| {
+        !long.contains(&name.as_str()) && !value.is_null() && *value != &json!([])
+    });
+    Value::Object(
+        kept.map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+}

@@ -1,0 +1,331 @@
+//! Speaks MCP on standard input and output: one JSON-RPC message a line.
+//!
+//! Written by hand instead of with the official SDK, because five methods over a pipe need neither
+//! an async runtime nor its forty crates.
+//!
+//! # Invariants
+//!
+//! - A line is bounded; what is no request is answered with an error, and the next line is read.
+//! - Short questions are answered while a long one is at work; long ones are answered in order.
+//! - Leases are renewed by a thread of its own, whatever the rest is doing.
+//! - Nothing but answers goes to standard output.
+
+use std::io::{self, BufRead, Read as _, Write};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use provost_core::json;
+use provost_core::lease::Owner;
+use provost_dialects::change::tools;
+use provost_engine::change::ports::IntentRegistry as _;
+use provost_host::clock;
+use provost_store::registry::Registry;
+use serde_json::{Map, Value, json};
+
+use crate::answer::Failure;
+use crate::change::{Desk, Identity, Kept};
+use crate::session;
+
+/// The longest line that is read, in bytes.
+const LONGEST: u64 = 8 << 20;
+
+/// How many requests may wait.
+const WAITING: usize = 256;
+
+/// How often leases are renewed; the shortest lease is a minute.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// Versions of the protocol that are spoken, the newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const NO_METHOD: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+const BUSY: i32 = -32000;
+
+/// What a worker is asked.
+enum Work {
+    Call {
+        id: Value,
+        tool: String,
+        arguments: Map<String, Value>,
+    },
+    Name(String),
+}
+
+/// Standard output, one whole line at a time.
+#[derive(Clone)]
+struct Out(Arc<Mutex<io::Stdout>>);
+
+impl Out {
+    fn say(&self, message: &Value) {
+        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A client that went away is told by the end of its input.
+        let _ = writeln!(out, "{message}").and_then(|()| out.flush());
+    }
+
+    fn answer(&self, id: &Value, result: &Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    }
+
+    fn refuse(&self, id: &Value, code: i32, words: &str) {
+        let error = json!({ "code": code, "message": words });
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    }
+}
+
+/// Serves until standard input ends.
+pub(crate) fn serve() -> Result<(), Failure> {
+    let owner = session::owner()?;
+    let desk = Desk::new(Identity::Process(owner.clone()), "unknown client");
+    beat(owner, desk.registries());
+    let out = Out(Arc::new(Mutex::new(io::stdout())));
+    let (work, queue) = mpsc::sync_channel(WAITING);
+    let worker = thread::Builder::new().name("tools".to_owned()).spawn({
+        let out = out.clone();
+        move || serve_tools(desk, &queue, &out)
+    });
+    let worker = worker.map_err(|error| {
+        Failure::new(
+            provost_core::code::Code::HostFailed,
+            format!("no thread: {error}"),
+        )
+    })?;
+    let mut input = io::stdin().lock();
+    loop {
+        match line(&mut input) {
+            Ok(Some(Line::Whole(bytes))) => hear(&bytes, &work, &out),
+            Ok(Some(Line::TooLong)) => {
+                let words = format!("a line has more than {LONGEST} bytes");
+                out.refuse(&Value::Null, INVALID_REQUEST, &words);
+            }
+            Ok(None) | Err(_) => break,
+        }
+    }
+    drop(work);
+    // What was asked is answered before we go; what is left of our intents can be recovered.
+    let _ = worker.join();
+    Ok(())
+}
+
+/// A line of input.
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// The next line; nothing at the end.
+fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut bytes = Vec::new();
+    let read = input
+        .by_ref()
+        .take(LONGEST + 1)
+        .read_until(b'\n', &mut bytes)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if bytes.last() == Some(&b'\n') || bytes.len() as u64 <= LONGEST {
+        return Ok(Some(Line::Whole(bytes)));
+    }
+    loop {
+        bytes.clear();
+        let read = input.by_ref().take(1 << 20).read_until(b'\n', &mut bytes)?;
+        if read == 0 || bytes.last() == Some(&b'\n') {
+            return Ok(Some(Line::TooLong));
+        }
+    }
+}
+
+/// Answers a line, or hands it on.
+fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
+    let bytes = bytes.trim_ascii();
+    if bytes.is_empty() {
+        return;
+    }
+    let message = match json::parse(bytes) {
+        Ok(Value::Object(message)) => message,
+        Ok(_) => {
+            out.refuse(&Value::Null, INVALID_REQUEST, "a message is one object");
+            return;
+        }
+        Err(error) => {
+            out.refuse(&Value::Null, PARSE_ERROR, &error.to_string());
+            return;
+        }
+    };
+    let id = message.get("id").cloned();
+    let Some(method) = message.get("method").and_then(Value::as_str) else {
+        // An answer to a question we never asked needs none.
+        if !message.contains_key("result") && !message.contains_key("error") {
+            out.refuse(
+                &id.unwrap_or_default(),
+                INVALID_REQUEST,
+                "there is no method",
+            );
+        }
+        return;
+    };
+    // A notification is answered by nobody.
+    let Some(id) = id else { return };
+    if !(id.is_string() || id.is_number()) {
+        out.refuse(&Value::Null, INVALID_REQUEST, "an id is a text or a number");
+        return;
+    }
+    let nothing = Map::new();
+    let parameters = match message.get("params") {
+        None | Some(Value::Null) => &nothing,
+        Some(Value::Object(parameters)) => parameters,
+        Some(_) => {
+            out.refuse(&id, INVALID_PARAMS, "parameters are an object");
+            return;
+        }
+    };
+    match method {
+        "initialize" => {
+            let _ = work.try_send(Work::Name(label(parameters)));
+            out.answer(&id, &greeting(parameters));
+        }
+        "ping" => out.answer(&id, &json!({})),
+        "tools/list" => out.answer(&id, &json!({ "tools": tools::list() })),
+        "tools/call" => call(&id, parameters, work, out),
+        _ => out.refuse(&id, NO_METHOD, "there is no such method"),
+    }
+}
+
+/// What a client calls itself.
+fn label(parameters: &Map<String, Value>) -> String {
+    let client = parameters.get("clientInfo");
+    let part = |name: &str| {
+        let text = client.and_then(|client| client[name].as_str());
+        text.unwrap_or_default()
+            .chars()
+            .take(100)
+            .collect::<String>()
+    };
+    let name = format!("{} {}", part("name"), part("version"));
+    match name.trim() {
+        "" => "unknown client".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn greeting(parameters: &Map<String, Value>) -> Value {
+    let asked = parameters.get("protocolVersion").and_then(Value::as_str);
+    let version = asked.filter(|asked| VERSIONS.contains(asked));
+    json!({
+        "protocolVersion": version.unwrap_or(VERSIONS[0]),
+        "capabilities": { "tools": { "listChanged": false } },
+        "serverInfo": { "name": "provost", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": "Analyse the repository, start a controlled change, edit only when \
+                         edit_allowed is true, analyse again, then finish with every file you \
+                         touched.",
+    })
+}
+
+fn call(id: &Value, parameters: &Map<String, Value>, work: &SyncSender<Work>, out: &Out) {
+    let Some(tool) = parameters.get("name").and_then(Value::as_str) else {
+        out.refuse(id, INVALID_PARAMS, "`name` says which tool");
+        return;
+    };
+    if !tools::is_known(tool) {
+        out.refuse(id, INVALID_PARAMS, "there is no such tool");
+        return;
+    }
+    let arguments = match parameters.get("arguments") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(arguments)) => arguments.clone(),
+        Some(_) => {
+            out.refuse(id, INVALID_PARAMS, "`arguments` are an object");
+            return;
+        }
+    };
+    let asked = Work::Call {
+        id: id.clone(),
+        tool: tool.to_owned(),
+        arguments,
+    };
+    match work.try_send(asked) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_)) => out.refuse(id, BUSY, "too many requests wait already"),
+        Err(TrySendError::Disconnected(_)) => out.refuse(id, BUSY, "the server ends"),
+    }
+}
+
+/// Answers calls, one after the other.
+fn serve_tools(mut desk: Desk, queue: &mpsc::Receiver<Work>, out: &Out) {
+    for work in queue {
+        match work {
+            Work::Name(label) => desk.rename(label),
+            Work::Call {
+                id,
+                tool,
+                arguments,
+            } => {
+                let (value, failed) = match desk.call(&tool, &arguments) {
+                    Ok(value) => (value, false),
+                    Err(trouble) => (trouble.value(), true),
+                };
+                let text = value.to_string();
+                let mut result = json!({
+                    "content": [{ "type": "text", "text": text }],
+                    "isError": failed,
+                });
+                if !failed {
+                    result["structuredContent"] = value;
+                }
+                out.answer(&id, &result);
+            }
+        }
+    }
+}
+
+/// Renews what this process holds, as long as it lives.
+fn beat(owner: Owner, registries: Kept) {
+    let renew = move || {
+        loop {
+            thread::sleep(BEAT);
+            let paths = registries
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            for path in paths {
+                // A registry that cannot be reached now is tried again; leases last longer.
+                if let Ok(mut registry) = Registry::open(&path) {
+                    let _ = registry.renew_all(&owner, clock::now_millis());
+                }
+            }
+        }
+    };
+    // Without this thread leases are still renewed by requests.
+    let _ = thread::Builder::new().name("heart".to_owned()).spawn(renew);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_as_a_whole() {
+        let long = vec![b'x'; usize::try_from(LONGEST).unwrap() + 10];
+        let mut input = io::Cursor::new([b"{}\n".to_vec(), long, b"\nnext".to_vec()].concat());
+        assert!(matches!(line(&mut input).unwrap(), Some(Line::Whole(bytes)) if bytes == b"{}\n"));
+        assert!(matches!(line(&mut input).unwrap(), Some(Line::TooLong)));
+        assert!(matches!(line(&mut input).unwrap(), Some(Line::Whole(bytes)) if bytes == b"next"));
+        assert!(line(&mut input).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_version_that_nobody_speaks_is_answered_with_ours() {
+        let version = |asked: &str| {
+            let Value::Object(given) = json!({ "protocolVersion": asked }) else {
+                return Value::Null;
+            };
+            greeting(&given)["protocolVersion"].clone()
+        };
+        assert_eq!(version("2025-06-18"), "2025-06-18");
+        assert_eq!(version("1999-01-01"), VERSIONS[0]);
+    }
+}

@@ -1,0 +1,382 @@
+//! The repository of a scenario, its agents, and what its steps do to them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use provost_core::json;
+use provost_core::object::sha256;
+use rusqlite::{Connection, params};
+use serde_json::{Map, Value, json};
+
+use super::agent::Agent;
+use super::expect::{Variables, compare, resolve};
+use super::{Case, text};
+
+type Step = Map<String, Value>;
+
+/// The longest a scenario sleeps at once.
+const LONGEST_SLEEP: f64 = 10.0;
+
+pub(super) struct Ground {
+    top: PathBuf,
+    root: PathBuf,
+    home: PathBuf,
+    program: PathBuf,
+    strict: bool,
+    agents: BTreeMap<String, Agent>,
+    variables: Variables,
+    last_receipt: Value,
+}
+
+impl Ground {
+    /// Makes the repository of `case` below `place`, and starts its agents.
+    pub(super) fn lay(place: &Path, case: &Case, program: &Path) -> Result<Self, String> {
+        let (top, home) = (place.join("repo"), place.join("home"));
+        for directory in [&top, &home] {
+            fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+        }
+        let root = match &case.repo.root {
+            Some(root) => top.join(root),
+            None => top.clone(),
+        };
+        let mut ground = Self {
+            top,
+            root,
+            home,
+            program: program.to_owned(),
+            strict: case.env.as_ref().is_some_and(|env| env.strict_finish),
+            agents: BTreeMap::new(),
+            variables: Variables::new(),
+            last_receipt: Value::Null,
+        };
+        for (path, content) in &case.repo.files {
+            ground.write(path, content)?;
+        }
+        if case.repo.ignore_tool_state {
+            ground.write(".gitignore", ".provost/\n.codeclone/\n")?;
+        }
+        fs::create_dir_all(&ground.root).map_err(|error| error.to_string())?;
+        if case.repo.git {
+            ground.git(&["init", "-q", "-b", "main"])?;
+            ground.git(&["add", "-A"])?;
+            ground.git(&["commit", "-q", "--allow-empty", "-m", "base"])?;
+        }
+        for name in &case.agents {
+            ground.start(name)?;
+        }
+        Ok(ground)
+    }
+
+    fn start(&mut self, name: &str) -> Result<(), String> {
+        let agent = Agent::start(&self.program, name, &self.home, &self.root, self.strict)?;
+        self.agents.insert(name.to_owned(), agent);
+        Ok(())
+    }
+
+    fn write(&self, path: &str, content: &str) -> Result<(), String> {
+        let path = self.top.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+        }
+        fs::write(path, content).map_err(|error| error.to_string())
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<(), String> {
+        let output = Command::new("git")
+            .current_dir(&self.top)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "commit.gpgSign=false",
+            ])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Does one step, and holds its answer against what is expected.
+    pub(super) fn step(&mut self, step: &Step) -> Result<(), String> {
+        match text(step, "op") {
+            "write" => self.write(text(step, "path"), text(step, "content")),
+            "delete" => fs::remove_file(self.top.join(text(step, "path")))
+                .map_err(|error| error.to_string()),
+            "git" => {
+                let words = step.get("args").and_then(Value::as_array);
+                let words = words.into_iter().flatten().filter_map(Value::as_str);
+                self.git(&words.collect::<Vec<_>>())
+            }
+            "sleep" => {
+                let seconds = step.get("seconds").and_then(Value::as_f64).unwrap_or(0.0);
+                std::thread::sleep(Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_SLEEP)));
+                Ok(())
+            }
+            "crash" => {
+                let agent = self.agents.get_mut(text(step, "agent"));
+                agent.ok_or("no such agent")?.crash();
+                Ok(())
+            }
+            "restart" => {
+                let name = text(step, "agent");
+                self.agents.remove(name);
+                self.start(name)
+            }
+            "age" | "drop_snapshot" | "corrupt" | "reuse_pid" => self.damage(step),
+            "tamper_before_run" => self.tamper(step),
+            "parallel" => self.parallel(step),
+            "assert_distinct" => self.distinct(step),
+            _ => {
+                let (tool, arguments) = self.request(step)?;
+                let agent = self.agents.get_mut(text(step, "agent"));
+                let answer = agent.ok_or("no such agent")?.call(tool, &arguments)?;
+                self.settle(step, &answer)
+            }
+        }
+    }
+
+    /// The tool that a step means, and its arguments.
+    fn request(&self, step: &Step) -> Result<(&'static str, Value), String> {
+        let manage = "manage_change_intent";
+        let (tool, fixed, names): (_, Value, &[(&str, &str)]) = match text(step, "op") {
+            "analyze" => ("analyze_repository", json!({}), &[]),
+            "start" => (
+                "start_controlled_change",
+                json!({}),
+                &[("scope", "scope"), ("intent", "intent")],
+            ),
+            "finish" => (
+                "finish_controlled_change",
+                json!({}),
+                &[
+                    ("intent", "intent_id"),
+                    ("changed_files", "changed_files"),
+                    ("after_run", "after_run_id"),
+                    ("diff_ref", "diff_ref"),
+                ],
+            ),
+            "promote" => (manage, json!({ "action": "promote" }), INTENT),
+            "clear" => (manage, json!({ "action": "clear" }), INTENT),
+            "get" => (manage, json!({ "action": "get" }), INTENT),
+            "renew" => (manage, json!({ "action": "renew" }), INTENT),
+            "check" => (manage, json!({ "action": "check" }), INTENT),
+            "list" => (manage, json!({ "action": "list_workspace" }), &[]),
+            "gc" => (manage, json!({ "action": "gc_workspace" }), &[]),
+            "reset" => (manage, json!({ "action": "reset_workspace" }), INTENT),
+            "recover" => (manage, json!({ "action": "recover" }), INTENT),
+            "verify" => ("check_patch_contract", json!({ "mode": "verify" }), PATCH),
+            "budget" => ("check_patch_contract", json!({ "mode": "budget" }), PATCH),
+            "compare" => (
+                "compare_runs",
+                json!({}),
+                &[("before", "run_id_before"), ("after", "run_id_after")],
+            ),
+            "receipt" => (
+                "get_review_receipt",
+                json!({ "receipt_digest": self.last_receipt }),
+                &[],
+            ),
+            other => return Err(format!("unknown step `{other}`")),
+        };
+        let mut arguments = fixed;
+        let rooted = [
+            "analyze", "start", "list", "gc", "reset", "recover", "receipt",
+        ];
+        if rooted.contains(&text(step, "op")) {
+            arguments["root"] = json!(self.root);
+        }
+        for (from, to) in names {
+            if let Some(value) = step.get(*from) {
+                arguments[*to] = resolve(value, &self.variables);
+            }
+        }
+        let options = step.get("options").and_then(Value::as_object);
+        for (name, value) in options.into_iter().flatten() {
+            if name != "as_digest" {
+                arguments[name] = resolve(value, &self.variables);
+            }
+        }
+        Ok((tool, arguments))
+    }
+
+    /// Keeps what a later step needs, and holds the answer against what is expected.
+    fn settle(&mut self, step: &Step, answer: &Result<Value, String>) -> Result<(), String> {
+        if let (Ok(answer), Some(name)) = (answer, step.get("as").and_then(Value::as_str)) {
+            let field = if text(step, "op") == "analyze" {
+                "run_id"
+            } else {
+                "intent_id"
+            };
+            self.variables
+                .insert(name.to_owned(), answer[field].clone());
+        }
+        if let (Ok(answer), "finish") = (answer, text(step, "op")) {
+            self.last_receipt = answer["receipt"]["receipt_digest"]["value"].clone();
+        }
+        let nothing = Map::new();
+        let expected = step.get("expect").and_then(Value::as_object);
+        compare(expected.unwrap_or(&nothing), answer, &self.variables)
+    }
+
+    /// Does several steps at the same time, and counts what came of them.
+    fn parallel(&mut self, step: &Step) -> Result<(), String> {
+        let steps = step
+            .get("steps")
+            .and_then(Value::as_array)
+            .ok_or("no steps")?;
+        let mut lanes: BTreeMap<String, Vec<(Step, &'static str, Value)>> = BTreeMap::new();
+        for inner in steps.iter().filter_map(Value::as_object) {
+            let (tool, arguments) = self.request(inner)?;
+            let lane = lanes.entry(text(inner, "agent").to_owned()).or_default();
+            lane.push((inner.clone(), tool, arguments));
+        }
+        let agents = &mut self.agents;
+        let answers: Vec<(Step, Result<Value, String>)> = std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for (name, agent) in agents.iter_mut() {
+                let Some(lane) = lanes.remove(name) else {
+                    continue;
+                };
+                threads.push(scope.spawn(move || {
+                    let one = |(step, tool, arguments): (Step, &'static str, Value)| {
+                        let answer = agent.call(tool, &arguments).unwrap_or_else(Err);
+                        (step, answer)
+                    };
+                    lane.into_iter().map(one).collect::<Vec<_>>()
+                }));
+            }
+            let joined = threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap_or_default());
+            joined.collect()
+        });
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (inner, answer) in answers {
+            let status = match &answer {
+                Ok(answer) => answer["status"].as_str().unwrap_or("none").to_owned(),
+                Err(_) => "error".to_owned(),
+            };
+            *counts.entry(status).or_default() += 1;
+            if inner.contains_key("expect") || inner.contains_key("as") {
+                self.settle(&inner, &answer)?;
+            }
+        }
+        let mut answer = json!(counts);
+        answer["counts"] = json!(counts);
+        answer["statuses"] = json!(counts);
+        self.settle(step, &Ok(answer))
+    }
+
+    fn distinct(&self, step: &Step) -> Result<(), String> {
+        let refs = step
+            .get("refs")
+            .and_then(Value::as_array)
+            .ok_or("no refs")?;
+        let mut values: Vec<String> = refs
+            .iter()
+            .map(|one| resolve(one, &self.variables).to_string())
+            .collect();
+        let count = values.len();
+        values.sort();
+        values.dedup();
+        if values.len() == count {
+            return Ok(());
+        }
+        Err(format!("they are not distinct: {values:?}"))
+    }
+
+    /// Damages the record of an intent in the registry, as the real world would.
+    fn damage(&self, step: &Step) -> Result<(), String> {
+        let id = resolve(step.get("intent").unwrap_or(&Value::Null), &self.variables);
+        // A start that was refused without leaving anything has nothing to damage.
+        let Some(id) = id.as_str() else { return Ok(()) };
+        let told = |error: rusqlite::Error| error.to_string();
+        let database = Connection::open(self.top.join(".provost/registry.db")).map_err(told)?;
+        database
+            .busy_timeout(Duration::from_secs(10))
+            .map_err(told)?;
+        let select = "SELECT record FROM intent WHERE intent_id = ?1";
+        let record: String = database
+            .query_row(select, [id], |row| row.get(0))
+            .map_err(told)?;
+        let mut record: Value = serde_json::from_str(&record).map_err(|error| error.to_string())?;
+        match (text(step, "op"), text(step, "what")) {
+            ("age", "lease") => record["lease_renewed_at"] = json!(1000),
+            ("age", "ttl") => record["expires_at"] = json!(1000),
+            ("drop_snapshot", _) => record["snapshot"] = Value::Null,
+            ("reuse_pid", _) => record["owner"]["pid"] = json!(std::process::id()),
+            ("corrupt", _) => {
+                let sql = "UPDATE intent SET record = '{\"version\": 1' WHERE intent_id = ?1";
+                database.execute(sql, [id]).map_err(told)?;
+                return Ok(());
+            }
+            (op, what) => return Err(format!("unknown damage `{op} {what}`")),
+        }
+        let text = json::canonical(&record);
+        let sql =
+            "UPDATE intent SET record = ?2, digest = ?3, expires_at = ?4 WHERE intent_id = ?1";
+        let digest = sha256(text.as_bytes());
+        let expires = record["expires_at"].as_i64();
+        database
+            .execute(sql, params![id, text, digest, expires])
+            .map_err(told)?;
+        Ok(())
+    }
+
+    /// Changes the analysis that the intents of a run began from.
+    fn tamper(&self, step: &Step) -> Result<(), String> {
+        let run = resolve(step.get("run").unwrap_or(&Value::Null), &self.variables);
+        let run = run.as_str().unwrap_or_default();
+        let changes = self.top.join(".provost/changes");
+        let entries = fs::read_dir(&changes).map_err(|error| error.to_string())?;
+        let mut tampered = 0;
+        for entry in entries.flatten() {
+            let intent = fs::read_to_string(entry.path().join("intent.json")).unwrap_or_default();
+            let intent: Value = serde_json::from_str(&intent).unwrap_or_default();
+            let of_run = intent["run_id"]
+                .as_str()
+                .is_some_and(|id| id.starts_with(run));
+            if of_run {
+                // Another file, so that what others link to stays as it is.
+                let path = entry.path().join("before.json");
+                fs::remove_file(&path).map_err(|error| error.to_string())?;
+                fs::write(&path, "{}").map_err(|error| error.to_string())?;
+                tampered += 1;
+            }
+        }
+        if tampered == 0 {
+            return Err("there is nothing to tamper with".to_owned());
+        }
+        Ok(())
+    }
+}
+
+const INTENT: &[(&str, &str)] = &[
+    ("intent", "intent_id"),
+    ("run", "run_id"),
+    ("changed_files", "changed_files"),
+    ("diff_ref", "diff_ref"),
+    ("lease_seconds", "lease_seconds"),
+    ("ttl_seconds", "ttl_seconds"),
+];
+
+const PATCH: &[(&str, &str)] = &[
+    ("intent", "intent_id"),
+    ("run", "run_id"),
+    ("before_run", "before_run_id"),
+    ("after_run", "after_run_id"),
+    ("changed_files", "changed_files"),
+    ("diff_ref", "diff_ref"),
+    ("strictness", "strictness"),
+];
