@@ -175,8 +175,8 @@ fn circle(cycle: &[&RepoPath]) -> Draft {
     let sure = cycle
         .first()
         .and_then(|path| language::of(path.as_str()))
-        .and_then(|place| language::ALL.get(place))
-        .map_or(Confidence::Low, |language| language.spec.circles);
+        .and_then(language::spec)
+        .map_or(Confidence::Low, |spec| spec.circles);
     Draft {
         head: "design:dependency_cycle",
         key: digits(bytes_hash(names.join("\0").as_bytes())),

@@ -6,7 +6,8 @@
 mod families;
 mod scripts;
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
 use provost_core::structure::Confidence;
 use tree_sitter::Language;
@@ -211,20 +212,21 @@ pub(crate) struct Loaded {
 impl Loaded {
     fn new(spec: &'static Spec) -> Self {
         let grammar = (spec.grammar)();
-        let count = grammar.node_kind_count();
-        let mut roles = vec![Roles::default(); count];
+        let mut meanings: BTreeMap<&str, Roles> = BTreeMap::new();
         for (role, name) in spec.kinds.each() {
-            // A kind may have several numbers.
-            for (number, place) in roles.iter_mut().enumerate() {
-                let Ok(number) = u16::try_from(number) else {
-                    continue;
-                };
-                let named = grammar.node_kind_is_named(number);
-                if named && grammar.node_kind_for_id(number) == Some(name) {
-                    *place = place.and(role);
-                }
-            }
+            let known = meanings.entry(name).or_default();
+            *known = known.and(role);
         }
+        // A kind may have several numbers.
+        let meaning = |number: usize| {
+            let number = u16::try_from(number).ok()?;
+            let named = grammar.node_kind_is_named(number);
+            let name = grammar.node_kind_for_id(number).filter(|_| named)?;
+            meanings.get(name).copied()
+        };
+        let roles = (0..grammar.node_kind_count())
+            .map(|number| meaning(number).unwrap_or_default())
+            .collect();
         let logic = spec
             .logic
             .iter()
@@ -252,31 +254,40 @@ impl Loaded {
     }
 }
 
-/// Every language of this build.
-pub(crate) static ALL: LazyLock<Vec<Loaded>> = LazyLock::new(|| {
-    let specs = scripts::SPECS.iter().chain(families::SPECS);
-    specs.map(Loaded::new).collect()
-});
+/// Every language of this build, loaded when it is needed first.
+static ALL: LazyLock<Vec<OnceLock<Loaded>>> =
+    LazyLock::new(|| specs().map(|_| OnceLock::new()).collect());
 
-/// The languages of this build, without loading them.
+/// The languages of this build.
 fn specs() -> impl Iterator<Item = &'static Spec> {
     scripts::SPECS.iter().chain(families::SPECS)
 }
 
-/// Which language a file is in, by the end of its name: a place in [`ALL`].
+/// The language at a place, without its grammar.
+pub(crate) fn spec(place: usize) -> Option<&'static Spec> {
+    specs().nth(place)
+}
+
+/// The language at a place.
+pub(crate) fn loaded(place: usize) -> Option<&'static Loaded> {
+    let spec = spec(place)?;
+    Some(ALL.get(place)?.get_or_init(|| Loaded::new(spec)))
+}
+
+/// Which language a file is in, by the end of its name: a place among all.
 pub(crate) fn of(path: &str) -> Option<usize> {
     let (_, ending) = path.rsplit_once('.')?;
     specs().position(|spec| spec.endings.contains(&ending))
 }
 
-/// The place in [`ALL`] of the language with this name.
+/// The place of the language with this name.
 pub(crate) fn named(name: &str) -> Option<usize> {
     specs().position(|spec| spec.name == name)
 }
 
-/// The name of the language at a place in [`ALL`], without loading any.
+/// The name of the language at a place.
 pub(crate) fn name(place: usize) -> &'static str {
-    specs().nth(place).map_or("", |spec| spec.name)
+    spec(place).map_or("", |spec| spec.name)
 }
 
 #[cfg(test)]
@@ -285,7 +296,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_one_of_its_grammar() {
-        for language in ALL.iter() {
+        for language in (0..).map_while(loaded) {
             for (_, kind) in language.spec.kinds.each() {
                 let known = language.grammar.id_for_node_kind(kind, true);
                 assert_ne!(known, 0, "{} has no `{kind}`", language.spec.name);

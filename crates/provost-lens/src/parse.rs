@@ -23,7 +23,7 @@ const BYTES_ASKED: usize = 32;
 
 /// The facts of a file in the language at `place`.
 pub(crate) fn facts(place: usize, bytes: &[u8]) -> Facts {
-    let Some(language) = language::ALL.get(place) else {
+    let Some(language) = language::loaded(place) else {
         return Facts::names_only(bytes, Parse::Unread);
     };
     if bytes.len() > LARGEST {

@@ -153,14 +153,14 @@ fn imports(sources: &[Source<'_>]) -> Vec<Import> {
         .map(|source| (source.path.as_str(), &source.path))
         .collect();
     let edges = |source: &Source<'_>| -> Vec<Import> {
-        let Some(language) = language::ALL.get(source.language) else {
+        let Some(spec) = language::spec(source.language) else {
             return Vec::new();
         };
         // Whether every import of a file happens only when it is needed.
         let mut found: BTreeMap<&str, bool> = BTreeMap::new();
         for import in &source.facts.imports {
             let from = source.path.as_str();
-            for to in files.resolve(language.spec.imports, from, &import.target) {
+            for to in files.resolve(spec.imports, from, &import.target) {
                 if to != from {
                     let deferred = found.entry(to).or_insert(true);
                     *deferred &= import.deferred;
