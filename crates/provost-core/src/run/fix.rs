@@ -113,7 +113,6 @@ impl State {
                 let commands = run.into_iter().flat_map(|run| &run.commands);
                 let streams = commands.filter(|ran| failed(ran));
                 let streams = streams.flat_map(|ran| [&ran.stdout, &ran.stderr]);
-                let streams = streams.filter(|stream| stream.kept > 0);
                 streams.take(MOST_LOGS).map(Evidence::of).collect()
             }
             None => Vec::new(),
@@ -191,6 +190,9 @@ impl State {
         }
         for shown in evidence.iter().filter(|_| gate != Gate::Review) {
             let bytes = texts.get(&shown.file).map_or(&[][..], Vec::as_slice);
+            if bytes.is_empty() {
+                continue;
+            }
             let _ = writeln!(text, "\nThe end of `$PROVOST_EVIDENCE/{}`:\n", shown.name);
             for line in tail(bytes) {
                 let _ = writeln!(text, "    {line}");

@@ -80,6 +80,10 @@ fn the_evidence_is_whole(scene: &Scene, outcome: &Outcome) {
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let line = "attempt 1 was refused[ACCEPTANCE_FAILED]";
     assert!(shown.contains(line), "{shown}");
+    let replayed = scene.ask(&["replay", run, "--json"]);
+    assert_eq!(replayed.exit, 0, "{replayed:?}");
+    let why = scene.ask(&["why", run]);
+    assert!(!String::from_utf8_lossy(&why.stdout).contains("ACCEPTANCE_FAILED"));
     let landed = scene.ask(&["land", run, "--json"]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     assert_eq!(scene.verify(run).exit, 0);

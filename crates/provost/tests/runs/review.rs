@@ -81,6 +81,8 @@ fn the_verdict_of_a_reviewer_decides_and_is_told_everywhere() {
         let verified = scene.verify(run);
         assert_eq!(verified.exit, 0, "{script}: {verified:?}");
         scene.assert_clean(&before, &script);
+        let replayed = scene.ask(&["replay", run, "--json"]);
+        assert_eq!(replayed.exit, 0, "{script}: {replayed:?}");
         let shown = scene.ask(&["show", run]);
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
         assert!(shown.contains("by exec in "), "{shown}");
