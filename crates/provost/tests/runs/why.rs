@@ -64,7 +64,12 @@ fn the_line_of_the_contract_that_a_person_wrote_is_named() {
         .lines()
         .position(|line| line.starts_with("allowed_paths"))
         .unwrap();
-    scene.write("home/contract.yaml", text);
+    // What decides has to be there before an agent may begin.
+    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    scene.write(
+        "home/contract.yaml",
+        &text.replace("pytest -q", "sh check.sh"),
+    );
     let file = scene.path("home/contract.yaml").display().to_string();
     let agent = scene.agent("echo x > outside.txt");
     let run = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
