@@ -1,0 +1,264 @@
+//! Controlled changes with the real program: the server against bad input, the command line, and a
+//! repository that wants to be executed.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the functions around the tests are tests as well"
+)]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use xtask::corpus;
+
+#[test]
+fn change_control_holds_our_own_scenarios() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let program = Path::new(env!("CARGO_BIN_EXE_provost"));
+    let directory = root.join("corpus-own/change-control");
+    let report = corpus::run("change-control", &directory, program).unwrap();
+    assert!(report.holds(), "{report}");
+}
+
+struct Ground {
+    _scratch: tempfile::TempDir,
+    home: PathBuf,
+    repo: PathBuf,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let (home, repo) = (scratch.path().join("home"), scratch.path().join("repo"));
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(repo.join("docs")).unwrap();
+        std::fs::write(repo.join("docs/guide.md"), "# guide\n").unwrap();
+        let ground = Self {
+            _scratch: scratch,
+            home,
+            repo,
+        };
+        ground.git(&["init", "-q", "-b", "main"]);
+        ground.git(&["add", "-A"]);
+        ground.git(&["commit", "-qm", "base"]);
+        ground
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let status = Command::new("git")
+            .current_dir(&self.repo)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+            .args(arguments)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{arguments:?}");
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_provost"));
+        command
+            .current_dir(&self.repo)
+            .env("HOME", &self.home)
+            .env("XDG_CONFIG_HOME", self.home.join("config"))
+            .env("XDG_CACHE_HOME", self.home.join("cache"))
+            .env_remove("PROVOST_ROOT")
+            .env_remove("PROVOST_AGENT");
+        command
+    }
+
+    /// `provost change` as the agent `name`.
+    fn change(&self, name: &str, arguments: &[&str]) -> (i32, Value) {
+        let mut command = self.command();
+        command
+            .args(["change", "--json", "--agent", name])
+            .args(arguments);
+        let Output { status, stdout, .. } = command.output().unwrap();
+        let value = serde_json::from_slice(&stdout).unwrap_or_default();
+        (status.code().unwrap(), value)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.repo.join(path), text).unwrap();
+    }
+}
+
+#[test]
+fn the_command_line_tells_agents_apart_by_name() {
+    let ground = Ground::new();
+    let start = ["start", "say more", "--file", "docs/guide.md"];
+    let (code, answer) = ground.change("ada", &start);
+    assert_eq!(
+        (code, &answer["status"]),
+        (3, &json!("needs_analysis")),
+        "{answer}"
+    );
+    for name in ["ada", "bob"] {
+        assert_eq!(ground.change(name, &["analyze"]).0, 0);
+    }
+    let (code, answer) = ground.change("ada", &start);
+    assert_eq!((code, &answer["status"]), (0, &json!("active")), "{answer}");
+    let id = answer["intent_id"].as_str().unwrap().to_owned();
+    let (code, answer) = ground.change("bob", &start);
+    assert_eq!(
+        (code, &answer["status"]),
+        (1, &json!("blocked")),
+        "{answer}"
+    );
+    let queue = ["queue", "say more", "--file", "docs"];
+    let (code, answer) = ground.change("bob", &queue);
+    assert_eq!(
+        (code, &answer["queue_position"]),
+        (3, &json!(1)),
+        "{answer}"
+    );
+    ground.write("docs/guide.md", "# more\n");
+    let finish = ["finish", id.as_str(), "--file", "docs/guide.md"];
+    let (code, answer) = ground.change("bob", &finish);
+    assert_eq!(
+        (code, answer["allow"] == json!(false)),
+        (2, true),
+        "{answer}"
+    );
+    let (code, answer) = ground.change("ada", &finish);
+    assert_eq!(
+        (code, &answer["status"]),
+        (0, &json!("accepted")),
+        "{answer}"
+    );
+    let digest = answer["receipt"]["receipt_digest"]["value"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (code, receipt) = ground.change("bob", &["receipt", &digest]);
+    assert_eq!(code, 0);
+    let changed = &receipt["structured_receipt"]["scope"]["changed_files"];
+    assert_eq!(*changed, json!(["docs/guide.md"]));
+    let place = ground.repo.join(".provost/changes").join(&id);
+    for name in [
+        "intent.json",
+        "events.jsonl",
+        "before.json",
+        "receipt.json",
+        "trail.json",
+    ] {
+        assert!(place.join(name).is_file(), "{name}");
+    }
+    let envelope = std::fs::read(place.join("attestation.dsse.json")).unwrap();
+    let envelope: Value = serde_json::from_slice(&envelope).unwrap();
+    assert_eq!(envelope["signatures"].as_array().unwrap().len(), 1);
+    // A receipt that was changed is not handed out.
+    let altered = std::fs::read_to_string(place.join("receipt.json")).unwrap();
+    let altered = altered.replace("docs/guide.md", "docs/other.md");
+    std::fs::write(place.join("receipt.json"), altered).unwrap();
+    assert_eq!(ground.change("bob", &["receipt", &digest]).0, 5);
+}
+
+#[test]
+fn a_repository_gets_nothing_executed_and_hides_nothing() {
+    let ground = Ground::new();
+    let trap = ground.home.join("trap");
+    let sprung = ground.home.join("sprung");
+    let script = format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display());
+    std::fs::write(&trap, script).unwrap();
+    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    ground.write(".gitattributes", "*.md filter=trap\n");
+    ground.git(&["add", "-A"]);
+    ground.git(&["commit", "-qm", "attributes"]);
+    let trap = trap.to_str().unwrap();
+    for setting in [
+        "filter.trap.clean",
+        "filter.trap.smudge",
+        "filter.trap.process",
+        "core.fsmonitor",
+    ] {
+        ground.git(&["config", setting, trap]);
+    }
+    std::fs::create_dir_all(ground.repo.join(".git/hooks")).unwrap();
+    for hook in ["post-index-change", "pre-commit", "fsmonitor-watchman"] {
+        std::fs::copy(trap, ground.repo.join(".git/hooks").join(hook)).unwrap();
+    }
+    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    ground.write("docs/guide.md", "# other\n");
+    let start = ["start", "x", "--file", "docs/guide.md"];
+    let (code, answer) = ground.change("ada", &start);
+    assert_eq!(
+        (code, &answer["workspace_hygiene"]["blocks_edit"]),
+        (1, &json!(true)),
+        "{answer}"
+    );
+    assert!(!sprung.exists(), "something of the repository was started");
+}
+
+#[test]
+fn bad_messages_are_answered_and_the_next_one_is_served() {
+    let ground = Ground::new();
+    let mut command = ground.command();
+    let mut child = command
+        .arg("mcp")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let call = |arguments: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{arguments}}}"#)
+    };
+    let long = format!("[{}]", "1,".repeat(5 << 20));
+    let lines = [
+        ("nonsense".to_owned(), -32700),
+        ("[]".to_owned(), -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#.to_owned(), -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(),
+            -32600,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"nothing"}"#.to_owned(),
+            -32601,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[]}"#.to_owned(),
+            -32602,
+        ),
+        (call(r#"{"name":"rm_rf"}"#), -32602),
+        (
+            call(r#"{"name":"get_blast_radius","arguments":[]}"#),
+            -32602,
+        ),
+        (long, -32600),
+    ];
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    for (line, code) in lines {
+        writeln!(input, "{line}").unwrap();
+        let answer: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+        assert_eq!(
+            answer["error"]["code"],
+            json!(code),
+            "{}",
+            &line[..line.len().min(80)]
+        );
+    }
+    writeln!(
+        input,
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled"}}"#
+    )
+    .unwrap();
+    writeln!(
+        input,
+        "{}",
+        call(r#"{"name":"start_controlled_change","arguments":{"root":5}}"#)
+    )
+    .unwrap();
+    let answer: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+    assert_eq!(answer["result"]["isError"], json!(true), "{answer}");
+    writeln!(input, r#"{{"jsonrpc":"2.0","id":9,"method":"tools/list"}}"#).unwrap();
+    let answer: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+    assert!(answer["result"]["tools"].as_array().unwrap().len() > 10);
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
