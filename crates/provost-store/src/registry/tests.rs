@@ -1,3 +1,4 @@
+mod intents;
 mod model;
 
 use std::fs::File;
