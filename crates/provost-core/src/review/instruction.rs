@@ -45,7 +45,7 @@ pub fn render(contract: &Contract) -> String {
     text.push_str(
         "\n# What you answer\n\nOne JSON object with exactly these fields:\n\n\
          - `verdict`: `PASS` if the change does what it was to do, nothing else, and nothing is \
-         broken or unsafe; `FAIL` if it must not land as it is; `BLOCKED` if you cannot tell\n\
+         broken or dangerous; `FAIL` if it must not land as it is; `BLOCKED` if you cannot tell\n\
          - `summary`: a few sentences\n\
          - `violations`: a list of texts, where the change goes beyond its contract; with one of \
          them it cannot pass\n\

@@ -1,5 +1,7 @@
 //! Finishes a change (R52 to R74).
 
+mod receipt;
+
 use std::collections::BTreeSet;
 
 use provost_core::intent::answer::{Finished, Offered};
@@ -8,7 +10,7 @@ use provost_core::intent::conflict::peers;
 use provost_core::intent::course::Happening;
 use provost_core::intent::finish::{self as rules, Status, Stop, conclude};
 use provost_core::intent::hygiene::{AtFinish, Finishing, Strictness as Hygiene};
-use provost_core::intent::receipt::{self, Facts};
+use provost_core::intent::receipt::{inside, trail};
 use provost_core::intent::record::{Intent, Ownership, ScopeStatus, State};
 use provost_core::intent::request::{Evidence, FinishRequest, Wanted};
 use provost_core::intent::run::{RunHead, find};
@@ -17,12 +19,13 @@ use provost_core::intent::workspace::Workspace;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::look::{root_relative, statement};
+use super::look::root_relative;
 use super::manage::close;
 use super::ports::Entry;
-use super::{ChangeError, Ports, Session, bytes, wrong};
+use super::{ChangeError, Ports, Session, wrong};
+use receipt::{attest, seal, write_down};
 
 /// Finishes a change.
 pub fn finish(
@@ -74,7 +77,7 @@ pub fn finish(
     let check = rules::check(&done.intent.scope, &evidence);
     done.intent = remember(ports, &done.intent, check.status)?;
     if check.status == ScopeStatus::Violated {
-        done.trail = Some(receipt::trail(&done.intent, &check, None));
+        done.trail = Some(trail(&done.intent, &check, None));
         done.check = Some(check);
         done.hygiene = None;
         done.workspace = None;
@@ -284,7 +287,7 @@ fn verify(
     let root = done.intent.root.clone();
     let paths: Vec<String> = evidence
         .iter()
-        .map(|path| receipt::inside(&root, &path.to_string()))
+        .map(|path| inside(&root, &path.to_string()))
         .collect();
     let scope = root_relative(&root, &done.intent.scope);
     let means = done
@@ -386,7 +389,7 @@ fn complete(
     done.needs_person = rules::needs_person(judged);
     done.next_step = done.reason.and_then(advice).map(str::to_owned);
     if let Some(check) = &done.check {
-        done.trail = Some(receipt::trail(&done.intent, check, Some(&verified)));
+        done.trail = Some(trail(&done.intent, check, Some(&verified)));
     }
     let accepted = done.status.is_accepted();
     let recommended = accepted && verified.supports_claims();
@@ -426,81 +429,4 @@ fn complete(
         )?;
     }
     Ok(done)
-}
-
-/// Makes the receipt and keeps it.
-fn seal(
-    ports: &mut Ports<'_>,
-    request: &FinishRequest,
-    done: &Finished,
-) -> Result<(Value, String), ChangeError> {
-    let (Some(check), Some(verified), Some(hygiene), Some(workspace)) =
-        (&done.check, &done.verified, &done.hygiene, &done.workspace)
-    else {
-        return wrong("nothing was judged");
-    };
-    let intent = &done.intent;
-    let after = done.after.as_ref().map(|(run_id, _)| run_id.as_str());
-    let digest = workspace.digest();
-    let receipt = receipt::compose(&Facts {
-        intent,
-        run_id: after.unwrap_or(&intent.run_id),
-        after_run_id: after,
-        at: ports.clock.millis(),
-        status: done.status,
-        check,
-        verified,
-        strictness: request.strictness,
-        external: &hygiene.outside(),
-        not_changed: &hygiene.not_changed,
-        workspace_digest: &digest,
-        tree: workspace.tree.as_deref(),
-        review: request.review.as_deref(),
-    });
-    let value = receipt::digest(&receipt);
-    ports
-        .chronicle
-        .put(&intent.intent_id, "receipt.json", &bytes(&receipt))?;
-    if let Some(trail) = &done.trail {
-        ports
-            .chronicle
-            .put(&intent.intent_id, "trail.json", &bytes(trail))?;
-        if let Some(digest) = trail["patch_trail_digest"].as_str() {
-            ports.registry.keep_digest(digest, &intent.intent_id)?;
-        }
-    }
-    ports.registry.keep_digest(&value, &intent.intent_id)?;
-    Ok((receipt, value))
-}
-
-fn write_down(ports: &mut Ports<'_>, done: &Finished) -> Result<(), ChangeError> {
-    let id = &done.intent.intent_id;
-    let receipt = done.receipt.as_ref().map(|(_, digest)| digest.as_str());
-    let facts = json!({
-        "status": done.status.name(),
-        "reason": done.reason,
-        "evidence": done.evidence,
-        "scope_status": done.check.as_ref().map(|check| check.status.name()),
-        "after_run_id": done.after.as_ref().map(|(run_id, _)| run_id),
-        "workspace_digest": done.workspace.as_ref().map(Workspace::digest),
-        "receipt_sha256": receipt,
-    });
-    ports.note(Happening::Judged, id, facts)?;
-    Ok(())
-}
-
-/// Signs what a change came to, with the end of its chain.
-fn attest(
-    ports: &mut Ports<'_>,
-    intent: &Intent,
-    status: Status,
-    digest: &str,
-) -> Result<(), ChangeError> {
-    let (next, hash) = ports.chronicle.head(&intent.intent_id)?;
-    let statement = statement(intent, digest, status, next, &hash);
-    let envelope = ports.signer.sign(&bytes(&statement))?;
-    ports
-        .chronicle
-        .put(&intent.intent_id, "attestation.dsse.json", &envelope)?;
-    Ok(())
 }
