@@ -20,7 +20,8 @@ udp_by_shell) exec 3<> "/dev/udp/127.0.0.1/$UDP" && echo x >&3 && head -n 1 <&3 
 new_user_namespace) unshare --user --map-root-user true ;;
 mount_in_namespace) unshare --user --map-root-user --mount mount -t tmpfs none /mnt ;;
 enter_namespace) nsenter --target "$VICTIM" --mount cat "$HOST/secret" ;;
-list_connections) grep -qi "$(printf '0100007F:%04X' "$TCP")" /proc/net/tcp ;;
+# The server may listen on every address.
+list_connections) grep -qi "$(printf ':%04X ' "$TCP")" /proc/net/tcp ;;
 host_name) [ "$(uname -n)" = "$HOST_NAME" ] ;;
 outlive)
     # Away from every group, session and parent that somebody may end.

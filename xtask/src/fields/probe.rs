@@ -121,6 +121,7 @@ fn contain(rows: &mut Rows) {
 /// `words` are those that the format knows.
 fn pool(document: &Value, places: &[String], words: &[Value]) -> Vec<Value> {
     let mut pool = vec![
+        json!(3),
         json!(99_999_999),
         json!(true),
         json!(false),
@@ -333,7 +334,9 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
 /// What a contract holds a run to.
 fn held_to(contract: &Contract) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        // The loop that mends takes its bounds from the document as written.
+        contract.document.timeout_retry,
         contract.scope,
         contract.forbid,
         contract.permit,
