@@ -5,10 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 
 use super::{SLOW, at_work, salvaged, settle};
-use crate::scene::{Ask, Scene, until};
+use crate::scene::{Ask, Running, Scene, until};
 
-/// The latest moment of a death, in milliseconds.
+/// The latest moment of a death, in milliseconds; a run that is mended takes longer.
 const LATEST: u64 = 1200;
+const LATEST_MENDED: u64 = 2400;
+
+/// Fails first, and mends that when it is told.
+const MENDS: &str = "for i in $(seq 10); do echo $i > src/f$i; sleep 0.02; done
+    if test -z \"$PROVOST_EVIDENCE\"; then echo bad > src/a.txt; else echo good > src/a.txt; fi";
+
+/// Looks a while, and lets everything pass.
+const LOOKS: &str = r#"sleep 0.2; printf '{"verdict":"PASS","summary":"s","violations":[],' > $PROVOST_RESULT
+    printf '"findings":[]}' >> $PROVOST_RESULT"#;
 
 /// A small generator: only the moments need to differ.
 struct Moments(u64);
@@ -24,20 +33,22 @@ impl Moments {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part))
     }
 
-    fn next(&mut self) -> Duration {
+    fn next(&mut self, latest: u64) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Duration::from_millis((mixed ^ (mixed >> 31)) % LATEST)
+        Duration::from_millis((mixed ^ (mixed >> 31)) % latest)
     }
 }
 
-/// What the workspaces are made of.
+/// What the workspaces are made of, and what is done in them.
 #[derive(Clone, Copy, PartialEq)]
 enum Ground {
     Copies,
     Overlays,
+    /// Copies, in a run that is reviewed, refused and mended.
+    Mended,
 }
 
 impl Ground {
@@ -48,17 +59,37 @@ impl Ground {
         }
         scene
     }
+
+    fn latest(self) -> u64 {
+        match self {
+            Self::Copies | Self::Overlays => LATEST,
+            Self::Mended => LATEST_MENDED,
+        }
+    }
+
+    fn start(self, scene: &Scene) -> Running {
+        if self != Self::Mended {
+            return scene.start(SLOW, &Ask::default());
+        }
+        scene.write("agent/reviewer.sh", LOOKS);
+        let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
+        let ask = Ask {
+            more: &["--retries", "1", "--review-cmd", &reviewer],
+            ..Ask::default()
+        };
+        scene.start(MENDS, &ask)
+    }
 }
 
 /// Ten deaths at random moments.
 fn ten(test: &str, part: u64, ground: Ground) {
     let mut moments = Moments::new(part);
     for number in 0..10 {
-        let moment = moments.next();
+        let moment = moments.next(ground.latest());
         let name = format!("{test}: {number}, after {moment:?}");
         let scene = ground.scene();
         let before = scene.surroundings();
-        let running = scene.start(SLOW, &Ask::default());
+        let running = ground.start(&scene);
         std::thread::sleep(moment);
         running.signal(Signal::KILL);
         let outcome = running.wait();
@@ -85,8 +116,8 @@ deaths! {
     ten_more_deaths_of_a_copy: 2, Ground::Copies;
     another_ten_deaths_of_a_copy: 3, Ground::Copies;
     a_fourth_ten_deaths_of_a_copy: 4, Ground::Copies;
-    a_fifth_ten_deaths_of_a_copy: 5, Ground::Copies;
-    the_last_ten_deaths_of_a_copy: 6, Ground::Copies;
+    ten_deaths_of_a_run_that_is_mended: 5, Ground::Mended;
+    ten_more_deaths_of_a_run_that_is_mended: 6, Ground::Mended;
     ten_deaths_of_an_overlay: 7, Ground::Overlays;
     ten_more_deaths_of_an_overlay: 8, Ground::Overlays;
     another_ten_deaths_of_an_overlay: 9, Ground::Overlays;
