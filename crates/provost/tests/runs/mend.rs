@@ -55,6 +55,14 @@ fn a_failed_command_is_mended_by_another_attempt() {
             "against the base"
         );
         the_evidence_is_whole(&scene, &outcome);
+        let learned = scene.ask(&["contract", "learn", outcome.text("run_id")]);
+        let artifacts = learned.json["inputs"]["artifacts"].as_array().unwrap();
+        assert_eq!(
+            artifacts.len(),
+            1,
+            "evidence of this run means nothing in another"
+        );
+        assert!(learned.json["parent_task_id"].is_null(), "{learned:?}");
     }
 }
 

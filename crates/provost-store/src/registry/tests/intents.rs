@@ -233,41 +233,49 @@ impl Model {
     }
 }
 
+/// Lets `pid` ask for a scope; registry and model must agree about the answer.
+fn begin(
+    registry: &mut Registry,
+    model: &mut Model,
+    number: usize,
+    (pid, scope): (u32, usize),
+) -> Result<(), TestCaseError> {
+    let new = intent(&format!("i{number:03}"), pid, SCOPES[scope].0, model.now);
+    let (dead, now) = (model.dead.clone(), model.now);
+    let alive = |owner: &Owner| !dead.contains(&owner.pid);
+    let mut granted = false;
+    registry
+        .turn(None, &mut |known| {
+            let viewer = Viewer {
+                me: &new.owner,
+                now,
+                alive: &alive,
+            };
+            let others = peers(&known.intents, &known.leases, &viewer);
+            granted = conflicts(&new.scope, &others).is_empty();
+            if granted {
+                declared(new.clone())
+            } else {
+                Vec::new()
+            }
+        })
+        .unwrap();
+    prop_assert_eq!(granted, model.free(pid, scope));
+    if granted {
+        let held = (pid, scope, new.expires_at);
+        model.open.insert(new.intent_id, held);
+        model.rows += 1;
+    }
+    Ok(())
+}
+
 fn play(steps: &[Step]) -> Result<(), TestCaseError> {
     let scratch = Scratch::new();
     let mut registry = scratch.open();
     let mut model = Model::default();
     for (number, step) in steps.iter().enumerate() {
         match *step {
-            Step::Start { pid, scope } => {
-                let new = intent(&format!("i{number:03}"), pid, SCOPES[scope].0, model.now);
-                let (dead, now) = (model.dead.clone(), model.now);
-                let alive = |owner: &Owner| !dead.contains(&owner.pid);
-                let mut granted = false;
-                registry
-                    .turn(None, &mut |known| {
-                        let viewer = Viewer {
-                            me: &new.owner,
-                            now,
-                            alive: &alive,
-                        };
-                        let others = peers(&known.intents, &known.leases, &viewer);
-                        granted = conflicts(&new.scope, &others).is_empty();
-                        if granted {
-                            declared(new.clone())
-                        } else {
-                            Vec::new()
-                        }
-                    })
-                    .unwrap();
-                prop_assert_eq!(granted, model.free(pid, scope));
-                if granted {
-                    model
-                        .open
-                        .insert(new.intent_id.clone(), (pid, scope, new.expires_at));
-                    model.rows += 1;
-                }
-            }
+            Step::Start { pid, scope } => begin(&mut registry, &mut model, number, (pid, scope))?,
             Step::Clear { nth } => {
                 let Some(id) = model.open.keys().nth(nth).cloned() else {
                     continue;
