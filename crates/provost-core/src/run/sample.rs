@@ -96,7 +96,16 @@ pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
     ledger(&facts)
 }
 
-pub(super) fn any_change() -> impl Strategy<Value = Change> {
+/// A few changes; like in every diff, no path is there twice.
+pub(super) fn any_changes() -> impl Strategy<Value = Vec<Change>> {
+    prop::collection::vec(any_change(), 1..4).prop_map(|mut changes: Vec<Change>| {
+        changes.sort_by(|one, two| one.path.cmp(&two.path));
+        changes.dedup_by(|one, two| one.path == two.path);
+        changes
+    })
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
     let path = "(a|b|ab|\\[c\\]|pytest.ini|CLAUDE.md|x y)(/(a|b|\\[c\\]|tox.ini)){0,2}";
     let how = prop_oneof![Just(Movement::Rename), Just(Movement::Copy)];
     (

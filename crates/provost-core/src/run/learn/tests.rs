@@ -7,7 +7,7 @@ use crate::gate::command::{CommandPolicy, Trust};
 use crate::net::book::Traffic;
 use crate::run::Step;
 use crate::run::fact::{AgentRun, Ending, Fact, ResultFile, Stream};
-use crate::run::sample::{any_change, edit, ledger, opened, refused, typed};
+use crate::run::sample::{any_changes, edit, ledger, opened, refused, typed};
 
 fn resolved(document: Document) -> Contract {
     let policy = CommandPolicy::shipped().unwrap();
@@ -18,7 +18,7 @@ proptest! {
     /// What is learned lets the change pass, and no wider contract is needed.
     #[test]
     fn a_learned_contract_lets_its_run_pass_and_is_never_wider_than_the_change(
-        changes in prop::collection::vec(any_change(), 1..4),
+        changes in any_changes(),
         allow in "(a|b|ab)(/(a|b))?",
     ) {
         let records = refused(typed(&[&allow], &[]), &changes);

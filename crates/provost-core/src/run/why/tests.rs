@@ -9,7 +9,7 @@ use crate::gate::command::{CommandPolicy, Trust};
 use crate::path::RawPath;
 use crate::run::Step;
 use crate::run::fact::{Ending, Judgement};
-use crate::run::sample::{any_change, edit, ledger, link, opened, refused, typed};
+use crate::run::sample::{any_changes, edit, ledger, link, opened, refused, typed};
 
 /// What would open each row, as `pointer +entry`.
 fn openings(why: &Why) -> Vec<String> {
@@ -116,7 +116,7 @@ proptest! {
     /// What is named opens the run, and nothing of it can be left out.
     #[test]
     fn the_widening_is_enough_and_the_least(
-        changes in prop::collection::vec(any_change(), 1..4),
+        changes in any_changes(),
         allow in "(a|b|ab)(/(a|b))?",
         forbid in prop::option::of("(a|b|ab)(/(a|b))?"),
     ) {
