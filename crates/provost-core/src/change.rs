@@ -110,6 +110,8 @@ pub enum FindingKind {
     TooMany,
     /// Bytes made to collide under SHA-1.
     Collision,
+    /// A secret that the base does not have. A tree can hold it, and should not.
+    Secret,
 }
 
 impl FindingKind {
@@ -126,7 +128,8 @@ impl FindingKind {
             | Self::BadName
             | Self::CaseTwin
             | Self::HardLink
-            | Self::SetId => false,
+            | Self::SetId
+            | Self::Secret => false,
         }
     }
 }

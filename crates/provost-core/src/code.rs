@@ -75,12 +75,16 @@ catalogue! {
     PrivilegeExceeded = "PRIVILEGE_EXCEEDED" => No,
     /// The resolved view of a role says something else than the contract it is in.
     RoleContractDrift = "ROLE_CONTRACT_DRIFT" => No,
+    /// A contract or a command holds the value of a secret.
+    SecretInContract = "SECRET_IN_CONTRACT" => Usage,
     /// An acceptance command is not allowed.
     CommandRefused = "COMMAND_REFUSED" => No,
 
     // The diff gate.
     /// The change goes beyond what the contract permits.
     DiffRefused = "DIFF_REFUSED" => No,
+    /// The change would bring a secret into the repository.
+    SecretInPatch = "SECRET_IN_PATCH" => No,
     /// The agent left nothing that could land.
     EmptyDiff = "EMPTY_DIFF" => No,
 

@@ -43,6 +43,7 @@ pub mod secret;
 pub mod size;
 pub mod structure;
 pub mod tally;
+pub mod testfile;
 pub mod tier;
 pub mod time;
 pub mod tree;

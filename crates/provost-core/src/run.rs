@@ -9,6 +9,7 @@
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
 //! - An attempt that is mended stays in the state with its refusal; see [`fix`].
 
+mod crossed;
 pub mod effect;
 pub mod fact;
 pub mod fix;
@@ -19,6 +20,7 @@ pub mod refs;
 mod state;
 pub mod why;
 
+pub use crossed::Round;
 pub use next::Next;
 pub use state::{BadLedger, Misplaced, Site, State};
 
@@ -46,6 +48,10 @@ pub enum Step {
     BaseAcceptance,
     /// Run the acceptance commands on the candidate.
     Acceptance,
+    /// Run them on the candidate with the tests of the base; nothing follows from it.
+    OldTests,
+    /// Run them on the base with the tests of the candidate; nothing follows from it.
+    NewTests,
     /// Wait, and write the contract of an attempt that mends this one.
     Fix,
     /// Leave a branch with exactly the candidate.

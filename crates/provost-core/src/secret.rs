@@ -3,7 +3,9 @@
 //! What is looked for has a telling shape: private keys, tokens with a known beginning, signed
 //! tokens, authorization headers, passwords in addresses, and values that are assigned to a name
 //! such as `password` or `api_key`. Words that only talk about secrets are left alone, and so are
-//! placeholders, variables and calls. What has no telling shape is not found.
+//! placeholders, variables and calls. What has no telling shape is not found, unless it is [`Known`].
+//!
+//! Where a false alarm costs more than a miss (logs, source code) only what is [`evident`] counts.
 //!
 //! # Invariants
 //!
@@ -14,7 +16,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 mod assigned;
+mod evident;
+mod known;
+mod planted;
+mod scrub;
 mod shape;
+
+pub use evident::evident;
+pub use known::{Known, is_secret_variable};
+pub use planted::{Planted, told};
+pub use scrub::Scrubber;
 
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
+mod hidden;
 mod mend;
 
 use provost_core::bundle::layout::CONTRACT;
@@ -18,6 +19,7 @@ use crate::ports::{
     Wish,
 };
 use crate::seal;
+pub use hidden::secret_words;
 
 /// How long a lease lasts unless it is renewed.
 const LEASE_MS: i64 = 600_000;
@@ -68,6 +70,7 @@ pub fn keep_source(
 
 /// Begins a run: the base is kept, the contract in the bundle and the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
+    hidden::refuse_secret(ports.host, &opened)?;
     let contract = serde_json::to_vec_pretty(&opened.contract)
         .map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put(CONTRACT, &contract)?;
@@ -84,8 +87,7 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     if state.finished.is_some() {
         return Ok(());
     }
-    record(ports, &mut state, Fact::Resumed { owner })?;
-    ports.ledger.settle()
+    record(ports, &mut state, Fact::Resumed { owner })
 }
 
 /// Drives the run to its seal.
@@ -96,8 +98,6 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Do(step) => {
                 let wish = ports.observer.begins(&state, step);
                 record(ports, &mut state, Fact::Started { step })?;
-                // What is about to happen is on disk before it does; so is all that led to it.
-                ports.ledger.settle()?;
                 match wish {
                     // What was done is saved and what was left removed, whoever wants the end.
                     Wish::Cancel if !matches!(step, Step::Capture | Step::Clean) => cancelled(step),
@@ -114,7 +114,6 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Exhaust { fixes } => Fact::Exhausted { fixes },
             Next::Finish(verdict) => Fact::Finished { verdict },
             Next::Seal => {
-                ports.ledger.settle()?;
                 if !seal::is_sealed(ports)? {
                     seal::seal(ports, &state)?;
                 }
@@ -132,21 +131,19 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
 }
 
 /// Writes `fact` down, if it can have happened, then takes it in.
-///
-/// It is on disk before the next effect: syncing each record for itself would cost more than all
-/// that is judged between two effects.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
     let names = Names {
         task_id: state.task_id().to_owned(),
         ..state.names.clone()
     };
-    let event = fact.event(&names, state.attempt, now.clone());
+    let about = (&names, state.attempt, now.clone());
+    let (event, fact) = hidden::event(ports.host, fact, about)?;
     let mut after = state.clone();
     after.apply(fact).map_err(|misplaced| {
         PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
     })?;
-    ports.ledger.note(event)?;
+    ports.ledger.append(event)?;
     after.latest = now;
     *state = after;
     Ok(())

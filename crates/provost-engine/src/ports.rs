@@ -2,6 +2,7 @@
 //!
 //! A port is named for its role, an implementation for its technology.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
@@ -12,6 +13,7 @@ use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, ReviewRun, TestRun,
@@ -145,11 +147,29 @@ pub trait Host {
     /// Saves what no ref keeps yet, then removes what is to go.
     fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError>;
 
+    /// `text` without the secrets that this machine knows; nothing if it holds none.
+    fn hide(&self, text: &str) -> Option<String>;
+
     /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
 
+    /// The part of that patch that is about `paths`.
+    fn patch_of(
+        &mut self,
+        before: &Oid,
+        after: &Oid,
+        paths: &[RawPath],
+    ) -> Result<Vec<u8>, PortError>;
+
     /// A pack that proves the change from the base to the tree `after`.
-    fn objects(&mut self, base: &effect::Base, after: &Oid) -> Result<Vec<u8>, PortError>;
+    ///
+    /// The content of the paths `withheld` is left out.
+    fn objects(
+        &mut self,
+        base: &effect::Base,
+        after: &Oid,
+        withheld: &BTreeSet<RawPath>,
+    ) -> Result<Vec<u8>, PortError>;
 }
 
 /// Looks after a long effect while it lasts.
@@ -185,17 +205,8 @@ pub trait Ledger {
     /// All records, oldest first.
     fn records(&self) -> &[Record];
 
-    /// Adds `event` after the last record; a power failure may still take it away.
-    fn note(&mut self, event: Event) -> Result<(), PortError>;
-
-    /// Returns when every record is on disk.
-    fn settle(&mut self) -> Result<(), PortError>;
-
-    /// Adds `event` after the last record; it is on disk when this returns.
-    fn append(&mut self, event: Event) -> Result<(), PortError> {
-        self.note(event)?;
-        self.settle()
-    }
+    /// Adds `event` after the last record.
+    fn append(&mut self, event: Event) -> Result<(), PortError>;
 
     /// The end of the chain.
     fn head(&self) -> Head;

@@ -47,6 +47,14 @@ pub trait Bench {
     /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
 
+    /// The part of that patch that is about `paths`.
+    fn patch_of(
+        &mut self,
+        before: &Oid,
+        after: &Oid,
+        paths: &[RawPath],
+    ) -> Result<Vec<u8>, PortError>;
+
     /// The kernel that makes the boxes.
     fn kernel(&mut self) -> Result<String, PortError>;
 
@@ -122,7 +130,10 @@ fn made(bench: &mut dyn Bench, sealed: &Sealed, state: &State, found: &mut Diffe
     let base = &state.opened.base_commit;
     let patch = bench
         .trees(base, &captured.tree, pack)
-        .and_then(|()| bench.patch(&state.opened.base_tree, &captured.tree));
+        .and_then(|()| match captured.shown() {
+            None => bench.patch(&state.opened.base_tree, &captured.tree),
+            Some(paths) => bench.patch_of(&state.opened.base_tree, &captured.tree, &paths),
+        });
     match patch {
         Ok(patch) => made.patch = patch,
         Err(error) => {

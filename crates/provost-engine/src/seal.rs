@@ -52,10 +52,18 @@ impl Made {
                 objects: None,
             });
         };
-        Ok(Self {
-            patch: host.patch(&state.opened.base_tree, &captured.tree)?,
-            objects: Some(host.objects(&state.base(), &captured.tree)?),
-        })
+        let (before, after) = (&state.opened.base_tree, &captured.tree);
+        let patch = match captured.shown() {
+            None => host.patch(before, after)?,
+            Some(paths) => host.patch_of(before, after, &paths)?,
+        };
+        let held = &captured.withheld;
+        let objects = if held.names {
+            None
+        } else {
+            Some(host.objects(&state.base(), after, &held.contents)?)
+        };
+        Ok(Self { patch, objects })
     }
 }
 

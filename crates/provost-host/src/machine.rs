@@ -8,12 +8,14 @@
 
 mod accept;
 mod bench;
+mod crossed;
 mod evidence;
 mod layered;
 mod prepare;
 mod profile;
 mod proof;
 mod review;
+mod secrets;
 mod target;
 mod visit;
 mod watched;
@@ -29,12 +31,14 @@ use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_core::run::effect::{self, Extent, Keep};
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
     Salvage, TestRun,
 };
 use provost_core::run::refs::Kind;
+use provost_core::secret::Known;
 use provost_engine::ports::{Control, Host, PortError, Watch};
 
 use crate::agent::{self, Ears};
@@ -44,6 +48,7 @@ use crate::git::{Expected, Person, Repository};
 use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
+pub use secrets::known;
 pub use visit::Visit;
 
 use profile::Places;
@@ -68,6 +73,8 @@ pub struct Machine {
     lower: Option<Lower>,
     /// The prepared layers of the base, once somebody asked for them.
     ready: Option<Ready>,
+    /// Values that must not come into the bundle.
+    known: Known,
 }
 
 impl Machine {
@@ -82,6 +89,7 @@ impl Machine {
             launcher,
             lower: None,
             ready: None,
+            known: secrets::known(&[]),
         }
     }
 
@@ -223,8 +231,9 @@ impl Host for Machine {
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
             outlet: outlet(&order.credentials)?,
+            known: &self.known,
         };
-        let result = || read_result(&directory.join("out/result.json"));
+        let result = || self.read_result(&directory);
         let Some(known) = &order.adaptation else {
             let contract = serde_json::to_vec(&order.contract)
                 .map_err(|error| PortError::of(Code::Bug, error))?;
@@ -234,15 +243,16 @@ impl Host for Machine {
         let argv = agent::find(known.adapted.adapter)?.argv(&order.argv);
         let instruction = Stdin::Bytes(known.instruction.clone().into_bytes());
         let stream = self.bundle.join(&run.stdout);
-        let mut ears = Ears::open(&known.adapted, stream, &self.bundle, known.events.clone())
+        let events = known.events.clone();
+        let mut ears = Ears::open(&known.adapted, stream, &self.bundle, events, &self.known)
             .map_err(host("write the events of the agent"))?;
         let ended = run.follow_with(argv, instruction, watch, Some(&mut ears))?;
         let told = ears
             .finish()
             .map_err(host("read the events of the agent"))?;
         let left = match (result(), known.answer) {
-            (ResultFile::Absent, Answer::Bound | Answer::Review) => {
-                ears.result(&known.task_id, RESULT_LIMIT)
+            ((ResultFile::Absent, _), Answer::Bound | Answer::Review) => {
+                self.scrubbed(ears.result(&known.task_id, RESULT_LIMIT))
             }
             (left, _) => left,
         };
@@ -259,15 +269,20 @@ impl Host for Machine {
             changed_bytes: MOST_CHANGED,
             ..Limits::default()
         };
-        let captured = capture::capture(&self.repo, &order.base, &source, &limits, Mode::Record)
-            .map_err(uncaptured)?;
+        let (repo, base) = (&self.repo, &order.base);
+        let mut captured =
+            capture::capture(repo, base, &source, &limits, Mode::Record).map_err(uncaptured)?;
         self.keep(&captured.tree, &order.keep)?;
+        let withheld = self.find_secrets(&mut captured, &order.base)?;
+        let crossed = self.cross(&captured, order)?;
         Ok(Capture {
             tree: captured.tree,
             kept_by: order.keep.name.clone(),
             changes: captured.changes,
             findings: captured.findings,
             ignored: captured.ignored,
+            withheld,
+            crossed,
         })
     }
 
@@ -316,12 +331,30 @@ impl Host for Machine {
         Ok(cleaned)
     }
 
+    fn hide(&self, text: &str) -> Option<String> {
+        self.known.hide(text)
+    }
+
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError> {
         self.repo.patch(before, after).map_err(git)
     }
 
-    fn objects(&mut self, base: &effect::Base, after: &Oid) -> Result<Vec<u8>, PortError> {
-        proof::objects(&self.repo, base, after)
+    fn patch_of(
+        &mut self,
+        before: &Oid,
+        after: &Oid,
+        paths: &[RawPath],
+    ) -> Result<Vec<u8>, PortError> {
+        self.repo.patch_of(before, after, paths).map_err(git)
+    }
+
+    fn objects(
+        &mut self,
+        base: &effect::Base,
+        after: &Oid,
+        withheld: &BTreeSet<RawPath>,
+    ) -> Result<Vec<u8>, PortError> {
+        proof::objects(&self.repo, base, after, withheld)
     }
 }
 

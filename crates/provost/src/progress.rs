@@ -124,6 +124,8 @@ fn words(step: Step) -> &'static str {
         Step::Review => "reviewer at work",
         Step::BaseAcceptance => "acceptance commands on the base",
         Step::Acceptance => "acceptance commands on the candidate",
+        Step::OldTests => "acceptance commands with the tests of the base",
+        Step::NewTests => "acceptance commands with the new tests alone",
         Step::Fix => "waiting for another attempt",
         Step::Publish => "writing the branch",
         Step::Clean => "removing the workspace",

@@ -10,10 +10,10 @@ use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
-use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
 use provost_core::run::fix::Past;
 use provost_core::run::judge::{compare, render_ending};
+use provost_core::run::{Round, State};
 use provost_core::size;
 use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
@@ -26,6 +26,8 @@ use crate::history::{Beside, Closer, Landed, Stage, go_on};
 use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
 use crate::{times, traffic};
+
+mod secrets;
 
 /// What became of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
@@ -90,6 +92,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "lines": beside.closer.as_ref().map(lines),
         "logs": logs(state).map(|stream| &stream.file).collect::<Vec<_>>(),
         "output": output,
+        "secrets": secrets::facts(state),
         "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
         "attempts": state.attempt,
         "refused_before": refused_before(state),
@@ -140,6 +143,7 @@ fn tests(state: &State) -> Value {
     };
     json!({
         "compared_with_base": compare(base, candidate),
+        "two_sided": state.crossed_facts(),
         "commands": candidate.commands.iter().map(command).collect::<Vec<_>>(),
     })
 }
@@ -175,8 +179,8 @@ fn usage(agent: &AgentRun) -> Option<&Usage> {
     agent.told.as_ref().map(|told| &told.sum.usage)
 }
 
-/// The logs of the run that hold something.
-fn logs(state: &State) -> impl Iterator<Item = &Stream> {
+/// Everybody who worked or looked, in all attempts.
+fn workers(state: &State) -> impl Iterator<Item = &AgentRun> {
     let past = state.past.iter();
     let past = past.flat_map(|past| {
         past.agent
@@ -184,10 +188,16 @@ fn logs(state: &State) -> impl Iterator<Item = &Stream> {
             .chain(past.reviewed.iter().map(|it| &it.run))
     });
     let agent = past.chain(&state.agent);
-    let agent = agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run));
+    agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run))
+}
+
+/// The logs of the run that hold something.
+fn logs(state: &State) -> impl Iterator<Item = &Stream> {
+    let agent = workers(state);
     let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
     let refused = state.past.iter().filter_map(|past| past.tests.as_ref());
-    let commands = refused.chain(state.tests.values());
+    let crossed = state.crossed.values().filter_map(Round::ran);
+    let commands = refused.chain(state.tests.values()).chain(crossed);
     let commands = commands.flat_map(TestRun::everything);
     let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
     agent.chain(commands).filter(|stream| stream.kept > 0)
@@ -261,6 +271,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         let size = size::rough(stream.kept);
         text += &format!("           {}, {size}\n", stream.file);
     }
+    text += &secrets::text(state);
     text + &ending(state, beside)
 }
 
@@ -346,6 +357,9 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
                 tests_of(ran, before)
             );
         }
+    }
+    for words in state.crossed_words() {
+        text += &format!("           {}\n", plain(&words));
     }
     text
 }

@@ -27,6 +27,7 @@ use provost_store::lock::DriverLock;
 pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
 use crate::answer::Failure;
+use crate::history;
 #[cfg(feature = "failpoints")]
 pub(crate) use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
 use crate::place::Place;
@@ -97,6 +98,7 @@ impl Session {
         source: Option<&Source>,
         observer: &mut dyn Observer,
     ) -> Result<State, Failure> {
+        self.machine.know(&opened.brokered());
         if let Some(source) = source {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
@@ -107,6 +109,8 @@ impl Session {
 
     /// Takes the run over after a crash and drives it to its seal.
     pub(crate) fn resume(mut self, observer: &mut dyn Observer) -> Result<State, Failure> {
+        let begun = drive::fold(&self.ledger)?;
+        self.machine.know(&begun.opened.brokered());
         let mut ports = self.ports(observer);
         drive::resume(&mut ports, owner()?)?;
         Ok(drive::drive(&mut ports)?)
@@ -136,8 +140,13 @@ pub(crate) fn land(
     let mut registry = place.registry()?;
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
+    let brokered = history::state(&place, run_id);
+    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
+    // What cannot be read is refused below, in better words.
+    let brokered = brokered.as_ref().map(|state| state.opened.brokered());
+    machine.know(&brokered.unwrap_or_default());
     let mut ports = LandPorts {
-        target: &mut Machine::new(place.repo, &cache, &directory, run_id),
+        target: &mut machine,
         sealed: &mut SealedRun(directory),
         registry: &mut registry,
         signer: &signer,
@@ -182,8 +191,12 @@ pub(crate) fn reexecute(
     let mut registry = place.registry()?;
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
+    let brokered = history::state(&place, run_id);
+    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
+    let brokered = brokered.as_ref().map(|state| state.opened.brokered());
+    machine.know(&brokered.unwrap_or_default());
     let mut ports = ReplayPorts {
-        target: &mut Machine::new(place.repo, &cache, &directory, run_id),
+        target: &mut machine,
         sealed: &mut SealedRun(directory),
         registry: &mut registry,
         signer: &signer,

@@ -120,6 +120,8 @@ impl ReplayStart {
             Side::Base => "base",
             Side::Candidate => "candidate",
             Side::Merged => "merged",
+            Side::OldTests => "old-tests",
+            Side::NewTests => "new-tests",
         };
         format!("{}/{name}", self.logs)
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::layout::{
-    CONTRACT, EVIDENCE_REPORT, MANIFEST, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT,
+    CONTRACT, EVIDENCE_REPORT, MANIFEST, PACK, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT,
     WORK_REPORT,
 };
 use super::report::{
@@ -30,7 +30,7 @@ use super::statement::{
 use super::verify::presence::{EXPECTED, REQUIRED};
 use crate::object::Oid;
 use crate::record::Head;
-use crate::run::fact::{CommandRun, Ending, ResultFile, Side};
+use crate::run::fact::{Capture, CommandRun, Ending, ResultFile, Side};
 use crate::run::fix::Past;
 use crate::run::judge::compare;
 use crate::run::{Gate, State};
@@ -95,6 +95,14 @@ impl<'a> Composer<'a> {
         let later = [MANIFEST, EVIDENCE_REPORT];
         let absent = |name: &&str| !self.files.contains_key(*name) && !later.contains(name);
         let expected = REQUIRED.into_iter().chain(EXPECTED);
+        let withheld = |captured: &Capture| captured.withheld.names;
+        let expected = expected.chain(
+            self.state
+                .captured
+                .as_ref()
+                .filter(|it| withheld(it))
+                .map(|_| PACK),
+        );
         let missing: Vec<String> = expected.filter(absent).map(str::to_owned).collect();
         let status = if missing.is_empty() {
             EvidenceStatus::Ok
@@ -266,6 +274,9 @@ impl<'a> Composer<'a> {
         if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
             facts.insert("compared_with_base".into(), json!(compare(base, run)));
             facts.insert("base".into(), commands::base(base));
+        }
+        if let Some(crossed) = self.state.crossed_facts() {
+            facts.insert("two_sided".into(), crossed);
         }
         let failure = match run {
             None => Some(Failure {

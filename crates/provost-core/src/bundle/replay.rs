@@ -252,6 +252,7 @@ mod tests {
             bytes: 0,
             kept: 0,
             sha256: sha256(output.as_bytes()),
+            redacted: 0,
         };
         TestRun {
             side: Side::Candidate,

@@ -100,6 +100,8 @@ pub enum Reason {
     RefsChanged,
     /// A control file of the git directory.
     RepoTamper,
+    /// A secret that was not there before.
+    Secret,
     /// A fifo, socket, device or set-id file.
     SpecialFile,
     /// A submodule.
@@ -141,7 +143,10 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
         .iter()
         .map(|change| change.path.to_string())
         .collect();
-    let Some(first) = rows.first() else {
+    let secret = rows.iter().find(|row| row.reason == Reason::Secret);
+    // What must not be shown to anybody is told before what only lies elsewhere.
+    let code = secret.map_or(Code::DiffRefused, |_| Code::SecretInPatch);
+    let Some(first) = secret.or(rows.first()) else {
         let words = match changed.len() {
             0 => "nothing changed".to_owned(),
             1 => "the changed file is inside the contract".to_owned(),
@@ -162,7 +167,7 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
             first.path, first.problem
         ),
     };
-    Verdict::deny(Code::DiffRefused, words).with(json!({
+    Verdict::deny(code, words).with(json!({
         "changed_files": changed,
         "reasons": reasons,
         "violations": violations,
@@ -320,6 +325,7 @@ impl Rules<'_> {
             Kind::TooDeep => (Reason::Unverifiable, "lies deeper than we read"),
             Kind::TooMany => (Reason::Unverifiable, "has more entries than we read"),
             Kind::Collision => (Reason::Unverifiable, "carries a SHA-1 collision attack"),
+            Kind::Secret => (Reason::Secret, "brings in a secret"),
         };
         if finding.note.is_empty() {
             add(rows, path, reason, problem);

@@ -273,6 +273,8 @@ pub struct Capture {
     pub base: Oid,
     /// How the tree is kept.
     pub keep: Keep,
+    /// How those are kept that hold one half of the change: old tests, and new ones.
+    pub crossed: [Keep; 2],
 }
 
 /// A round of the acceptance commands on exactly one tree.

@@ -1,19 +1,23 @@
 //! The facts a run is made of, as its ledger holds them.
 
 mod command;
+mod crossed;
 mod fix;
 mod layer;
 mod review;
 mod tested;
 mod told;
+mod withheld;
 
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
+pub use crossed::Crossed;
 pub use fix::{Fix, Trigger};
 pub use layer::{Layered, Made};
 pub use review::{ReviewRun, Reviewer};
 use serde::{Deserialize, Serialize};
 pub use tested::{BoxTest, Probe, Probed};
 pub use told::Told;
+pub use withheld::Withheld;
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
@@ -252,6 +256,9 @@ pub struct AgentRun {
     pub stderr: Stream,
     /// The structured result it left.
     pub result: ResultFile,
+    /// Secrets that were taken out of that result.
+    #[serde(default, skip_serializing_if = "command::none")]
+    pub redacted: u64,
     /// What it asked of the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<Traffic>,
@@ -285,6 +292,12 @@ pub struct Capture {
     pub findings: Vec<Finding>,
     /// Build output that was left out.
     pub ignored: Ignored,
+    /// What the bundle leaves out of it.
+    #[serde(default, skip_serializing_if = "Withheld::is_nothing")]
+    pub withheld: Withheld,
+    /// Trees with one half of the change, if it touches tests and what they test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossed: Option<Crossed>,
 }
 
 impl Capture {

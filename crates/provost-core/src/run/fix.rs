@@ -250,6 +250,7 @@ impl State {
         };
         self.past.push(past);
         self.attempt += 1;
+        self.crossed.clear();
         // The box of the next agent is another one.
         self.tested = None;
         // Its layers went with the workspace before.

@@ -6,6 +6,7 @@ mod acceptance;
 mod program;
 mod review;
 
+pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, render_ending};
 pub use program::{Lack, judge_programs};
 
@@ -26,12 +27,19 @@ use crate::contract::{self, Contract, Problem, ResultRule};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
 use crate::gate::diff;
 use crate::json;
+use crate::net::credential::Credential;
 use crate::size;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
 impl Opened {
+    /// Every secret that the proxy adds in this run, for whomever.
+    pub fn brokered(&self) -> Vec<&Credential> {
+        let review = self.review.iter().flat_map(|review| &review.credentials);
+        self.credentials.iter().chain(review).collect()
+    }
+
     /// What the run is held to, or what is wrong with its contract.
     pub(super) fn resolve(&self) -> Result<Contract, Vec<Problem>> {
         self.resolve_document(self.contract.clone())

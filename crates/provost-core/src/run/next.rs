@@ -133,7 +133,7 @@ impl State {
         } else if !judged(Gate::Tree) {
             Next::Judge(Gate::Tree)
         } else {
-            Next::Do(Step::Publish)
+            Next::Do(self.uncrossed().unwrap_or(Step::Publish))
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Kind {
     Salvaged,
     /// Merges of a candidate with a target that moved.
     Merged,
+    /// Trees with one half of what an attempt left.
+    Crossed,
 }
 
 impl Kind {
@@ -26,6 +28,7 @@ impl Kind {
             Self::Captured => "refs/provost/runs/",
             Self::Salvaged => "refs/provost/salvage/",
             Self::Merged => "refs/provost/merged/",
+            Self::Crossed => "refs/provost/crossed/",
         }
     }
 
@@ -51,7 +54,14 @@ mod tests {
 
     #[test]
     fn a_ref_tells_its_run() {
-        for kind in [Kind::Base, Kind::Captured, Kind::Salvaged, Kind::Merged] {
+        let kinds = [
+            Kind::Base,
+            Kind::Captured,
+            Kind::Salvaged,
+            Kind::Merged,
+            Kind::Crossed,
+        ];
+        for kind in kinds {
             assert!(kind.prefix().starts_with(KEPT));
             assert_eq!(run_of(&kind.of_run("run_x")), Some("run_x"));
             assert_eq!(

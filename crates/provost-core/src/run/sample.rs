@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::fact::{Capture, Fact, Judgement, Names};
+use super::fact::{self, Capture, Fact, Judgement, Names};
 use super::{Gate, State, Step};
 use crate::change::{Change, EXACT, Ignored, Movement, Node, Origin};
 use crate::contract::digest;
@@ -88,6 +88,8 @@ pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
         changes: changes.to_vec(),
         findings: Vec::new(),
         ignored: Ignored::default(),
+        withheld: fact::Withheld::default(),
+        crossed: None,
     }));
     let state = State::fold(&ledger(&facts)).unwrap();
     let gate = Gate::Diff;

@@ -7,7 +7,7 @@ use super::fact::{
     Published, ReviewRun, Salvage, Side, TestRun, Trigger,
 };
 use super::fix::Past;
-use super::{Gate, Step};
+use super::{Gate, Round, Step};
 use crate::contract::{Contract, Problem};
 use crate::lease::Owner;
 use crate::record::Record;
@@ -63,6 +63,8 @@ pub struct State {
     pub gates: BTreeMap<Gate, Verdict>,
     /// What the acceptance commands did.
     pub tests: BTreeMap<Side, TestRun>,
+    /// What they did where only one half of the change was made.
+    pub crossed: BTreeMap<Side, Round>,
     /// The branch with the candidate.
     pub published: Option<Published>,
     /// Work that is kept although it does not land.
@@ -170,6 +172,7 @@ impl State {
             reviewed: None,
             gates: BTreeMap::new(),
             tests: BTreeMap::new(),
+            crossed: BTreeMap::new(),
             published: None,
             salvaged: Vec::new(),
             left: Vec::new(),
@@ -312,6 +315,7 @@ impl State {
             }
             // The directory stays, and the ledger says so; the answer stays as well.
             (Step::Clean, _) => self.clean(Cleaned::default()),
+            _ if self.round_failed(step, &verdict) => {}
             // What was to be mended is not, and why is the answer now.
             _ if self.trigger.take().is_some() => self.refusal = Some(verdict),
             _ => {
@@ -327,6 +331,8 @@ impl State {
             Side::Candidate => Step::Acceptance,
             // Comes after the seal, in another chain.
             Side::Merged => return Err(Misplaced),
+            Side::OldTests => return self.round_ran(Step::OldTests, run),
+            Side::NewTests => return self.round_ran(Step::NewTests, run),
         };
         self.tests.insert(run.side, run);
         self.end(step)

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Probe,
-    Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
+    self, AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
+    Probe, Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -122,6 +122,7 @@ fn stream() -> Stream {
         bytes: 0,
         kept: 0,
         sha256: sha256(b""),
+        redacted: 0,
     }
 }
 
@@ -132,6 +133,7 @@ fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
         stdout: stream(),
         stderr: stream(),
         result,
+        redacted: 0,
         network: Vec::new(),
         told: None,
     };
@@ -156,6 +158,8 @@ fn captured(paths: &[&str]) -> Vec<Fact> {
         changes: paths.iter().map(change).collect(),
         findings: Vec::new(),
         ignored: Ignored::default(),
+        withheld: fact::Withheld::default(),
+        crossed: None,
     };
     vec![started(Step::Capture), Fact::Captured(capture)]
 }

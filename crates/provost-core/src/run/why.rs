@@ -134,7 +134,7 @@ impl Why {
 
 fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> Refusal {
     let mut rows = match (gate, verdict.code) {
-        (Some(Gate::Diff), Code::DiffRefused) => diff::rows(state, &verdict),
+        (Some(Gate::Diff), Code::DiffRefused | Code::SecretInPatch) => diff::rows(state, &verdict),
         (Some(Gate::Policy), _) => policy(state, &verdict),
         (Some(Gate::Acceptance), _) => acceptance(state, &verdict),
         (Some(Gate::Agent), _) => limit::of_agent(state).into_iter().collect(),

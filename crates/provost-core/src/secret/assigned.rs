@@ -22,7 +22,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Values that tell about a secret and are none.
-const TELLING: &[&str] = &[
+pub(super) const TELLING: &[&str] = &[
     "a",
     "absent",
     "an",
@@ -138,6 +138,11 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
             at = value.start + value.text.len();
         }
     }
+}
+
+/// Whether `name` ends as the name of a secret does.
+pub(super) fn is_name(name: &str) -> bool {
+    ending(name).is_some()
 }
 
 /// The name of a secret that `name` ends with, at a word boundary.

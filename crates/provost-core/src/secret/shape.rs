@@ -68,29 +68,71 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     addresses(text, found);
 }
 
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+/// The longest private key, with its armour.
+const LONGEST_KEY: usize = 16 << 10;
+
 fn private_keys(text: &str, found: &mut Vec<Secret>) {
-    const BEGIN: &str = "-----BEGIN ";
-    const END: &str = "-----END ";
     let mut from = 0;
     while let Some(at) = text[from..].find(BEGIN).map(|at| from + at) {
-        let inside = at + BEGIN.len();
-        from = inside;
-        let label = text[inside..].split("-----").next().unwrap_or_default();
-        if label.len() > 64 || !label.contains("PRIVATE KEY") {
-            continue;
+        from = at + BEGIN.len();
+        if let Some(end) = armour(text.as_bytes(), at) {
+            found.push(Secret {
+                range: at..end,
+                kind: Kind::PrivateKey,
+            });
+            from = end;
         }
-        // To the end of its armour, or of the text when that is cut off.
-        let end = text[inside..].find(END).map_or(text.len(), |end| {
-            let label_end = inside + end + END.len();
-            let closes = text[label_end..].find("-----");
-            closes.map_or(text.len(), |close| label_end + close + 5)
-        });
-        found.push(Secret {
-            range: at..end,
-            kind: Kind::PrivateKey,
-        });
-        from = end;
     }
+}
+
+/// Where the private key ends whose armour begins at `at`; nothing if none does.
+///
+/// That is the end of its armour, or where something else begins if that is cut off.
+fn armour(bytes: &[u8], at: usize) -> Option<usize> {
+    let inside = at + BEGIN.len();
+    let body = inside + label(&bytes[inside..])?;
+    let most = bytes.len().min(at + LONGEST_KEY);
+    let rest = &bytes[body..most.max(body)];
+    if let Some(end) = position(rest, END.as_bytes()) {
+        let name = body + end + END.len();
+        let close = label_end(&bytes[name..]);
+        return Some(close.map_or(bytes.len().min(name), |close| name + close));
+    }
+    let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\\ \t\r\n:,-".contains(byte);
+    let run = rest.iter().position(|byte| !of_key(byte));
+    Some(body + run.unwrap_or(rest.len()))
+}
+
+/// How long the label of a private key is, with the dashes after it; nothing for other labels.
+fn label(bytes: &[u8]) -> Option<usize> {
+    let end = label_end(bytes)?;
+    position(&bytes[..end], b"PRIVATE KEY").map(|_| end)
+}
+
+/// Where the dashes end that close a label.
+fn label_end(bytes: &[u8]) -> Option<usize> {
+    let near = &bytes[..bytes.len().min(80)];
+    position(near, b"-----").map(|at| at + 5)
+}
+
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|it| it == wanted)
+}
+
+/// Where a private key begins whose end has still to come, if it can come.
+pub(super) fn open_armour(bytes: &[u8]) -> Option<usize> {
+    let near = bytes.len().saturating_sub(LONGEST_KEY);
+    let mut from = near;
+    while let Some(at) = position(&bytes[from..], BEGIN.as_bytes()).map(|at| from + at) {
+        from = at + BEGIN.len();
+        let is_key = label(&bytes[from..]).is_some();
+        if is_key && position(&bytes[from..], END.as_bytes()).is_none() {
+            return Some(at);
+        }
+    }
+    None
 }
 
 fn is_token_byte(byte: u8) -> bool {

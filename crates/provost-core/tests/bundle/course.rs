@@ -11,7 +11,7 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
+    self, AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
     Placed, Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, Side, Stream, TestRun,
     WorkspaceChoice, WorkspaceKind,
 };
@@ -159,6 +159,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             stdout: stream(),
             stderr: stream(),
             result: ResultFile::Absent,
+            redacted: 0,
             network: Vec::new(),
             told: None,
         }),
@@ -166,6 +167,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::Review => Fact::Reviewed(Box::new(review(state))),
         Step::BaseAcceptance => Fact::TestsRan(tests(state, Side::Base)),
         Step::Acceptance => Fact::TestsRan(tests(state, Side::Candidate)),
+        Step::OldTests | Step::NewTests => unreachable!("no test file changes here"),
         Step::Fix => unreachable!("nothing is refused here"),
         Step::Publish => Fact::Published(Published {
             commit: draft.predicate.base_commit.clone(),
@@ -197,6 +199,7 @@ fn review(state: &State) -> ReviewRun {
             stdout: stream(),
             stderr: stream(),
             result: ResultFile::Text(report.to_string()),
+            redacted: 0,
             network: Vec::new(),
             told: None,
         },
@@ -221,6 +224,8 @@ fn captured(draft: &Draft) -> Capture {
         changes: changes.unwrap_or_default(),
         findings: Vec::new(),
         ignored: Ignored::default(),
+        withheld: fact::Withheld::default(),
+        crossed: None,
     }
 }
 
@@ -256,5 +261,6 @@ fn stream() -> Stream {
         bytes: 0,
         kept: 0,
         sha256: sha256(b""),
+        redacted: 0,
     }
 }

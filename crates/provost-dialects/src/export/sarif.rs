@@ -102,7 +102,8 @@ fn result(refusal: &Refusal, row: &Row, rule: usize) -> Value {
             "widening": row.widening,
         },
     });
-    if matches!(refusal.code, Code::DiffRefused | Code::TreeChanged) && !about.is_empty() {
+    let about_files = [Code::DiffRefused, Code::SecretInPatch, Code::TreeChanged];
+    if about_files.contains(&refusal.code) && !about.is_empty() {
         result["locations"] = json!([{ "physicalLocation": {
             "artifactLocation": { "uri": uri(about), "uriBaseId": "%SRCROOT%" },
         } }]);

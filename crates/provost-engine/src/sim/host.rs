@@ -9,8 +9,9 @@ use provost_core::object::{self, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Layered, Placed, Probe, Probed,
-    Published, ResultFile, ReviewRun, Salvage, Side, Stream, TestRun, WorkspaceKind,
+    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Crossed, Ending, Layered, Placed, Probe,
+    Probed, Published, ResultFile, ReviewRun, Salvage, Side, Stream, TestRun, Withheld,
+    WorkspaceKind,
 };
 use provost_core::run::refs::Kind;
 use provost_core::run::{Step, effect};
@@ -37,6 +38,8 @@ pub enum Behaviour {
     BreaksOnce,
     /// Strays when it is to mend what broke.
     MendsAstray,
+    /// Changes a file in its scope and a test of it, and the tests pass.
+    Tests,
     /// Changes nothing.
     Idles,
     /// Ends with a failure after changing a file.
@@ -119,6 +122,7 @@ impl SimHost {
             bytes: 0,
             kept: 0,
             sha256: sha256(b""),
+            redacted: 0,
         }
     }
 }
@@ -222,6 +226,7 @@ impl Host for SimHost {
             let (changed, status) = match behaviour {
                 Behaviour::MendsAstray if mends => (Some("other/x"), 0),
                 Behaviour::BreaksOnce if mends => (Some("app/b"), 0),
+                Behaviour::Tests => (Some("app/tested"), 0),
                 Behaviour::Honest
                 | Behaviour::Breaks
                 | Behaviour::BreaksOnce
@@ -238,6 +243,7 @@ impl Host for SimHost {
                 stdout: Self::stream(),
                 stderr: Self::stream(),
                 result: ResultFile::Absent,
+                redacted: 0,
                 network: Vec::new(),
                 told: None,
             }
@@ -250,6 +256,7 @@ impl Host for SimHost {
             power,
             workspaces,
             refs,
+            behaviour,
             ..
         } = self;
         power.call(|| {
@@ -267,12 +274,24 @@ impl Host for SimHost {
             });
             let kept_by = order.keep.name.clone();
             refs.insert(kept_by.clone());
+            let crossed = changed
+                .filter(|_| *behaviour == Behaviour::Tests)
+                .map(|path| {
+                    refs.extend(order.crossed.iter().map(|keep| keep.name.clone()));
+                    Crossed {
+                        test_files: vec![RawPath::new("app/test_a.py")],
+                        old_tests: oid(&format!("{path}, old tests")),
+                        new_tests: oid(&format!("{path}, new tests")),
+                    }
+                });
             Capture {
                 tree: oid(changed.unwrap_or("base tree")),
                 kept_by,
                 changes: change.into_iter().collect(),
                 findings: Vec::new(),
                 ignored: Ignored::default(),
+                withheld: Withheld::default(),
+                crossed,
             }
         })
     }
@@ -306,6 +325,7 @@ impl Host for SimHost {
                 stdout: Self::stream(),
                 stderr: Self::stream(),
                 result,
+                redacted: 0,
                 network: Vec::new(),
                 told: None,
             },
@@ -320,14 +340,17 @@ impl Host for SimHost {
         self.refuse(match order.side {
             Side::Base => Step::BaseAcceptance,
             Side::Candidate | Side::Merged => Step::Acceptance,
+            Side::OldTests => Step::OldTests,
+            Side::NewTests => Step::NewTests,
         })?;
         let wish = watch.tick(&Progress::default());
-        let breaks = order.side == Side::Candidate
-            && match self.behaviour {
-                Behaviour::Breaks => true,
-                Behaviour::BreaksOnce | Behaviour::MendsAstray => order.tree == oid("app/a"),
-                _ => false,
-            };
+        let breaks = match (order.side, self.behaviour) {
+            (Side::NewTests, _) | (Side::Candidate, Behaviour::Breaks) => true,
+            (Side::Candidate, Behaviour::BreaksOnce | Behaviour::MendsAstray) => {
+                order.tree == oid("app/a")
+            }
+            _ => false,
+        };
         let command = |test: &provost_core::contract::Test| CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
@@ -392,11 +415,25 @@ impl Host for SimHost {
         })
     }
 
+    fn hide(&self, _: &str) -> Option<String> {
+        // Nobody told it a secret.
+        None
+    }
+
     fn patch(&mut self, _: &Oid, _: &Oid) -> Result<Vec<u8>, PortError> {
         self.power.call(Vec::new)
     }
 
-    fn objects(&mut self, _: &effect::Base, _: &Oid) -> Result<Vec<u8>, PortError> {
+    fn patch_of(&mut self, _: &Oid, _: &Oid, _: &[RawPath]) -> Result<Vec<u8>, PortError> {
+        self.power.call(Vec::new)
+    }
+
+    fn objects(
+        &mut self,
+        _: &effect::Base,
+        _: &Oid,
+        _: &BTreeSet<RawPath>,
+    ) -> Result<Vec<u8>, PortError> {
         self.power.call(Vec::new)
     }
 }

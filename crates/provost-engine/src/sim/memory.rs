@@ -12,15 +12,12 @@ use super::Power;
 use super::host::LOG;
 use crate::ports::{Bundle, Kept, Ledger, PortError, Registry};
 
-/// A ledger in memory, which forgets what was not settled when the power fails.
+/// A ledger in memory.
 #[derive(Debug)]
 pub struct SimLedger {
     power: Power,
     records: Vec<Record>,
     head: Head,
-    unsettled: Vec<Event>,
-    /// The start of the machine that the unsettled events are of.
-    start: u32,
 }
 
 impl SimLedger {
@@ -30,8 +27,6 @@ impl SimLedger {
             power: power.clone(),
             records: Vec::new(),
             head: Head::genesis(),
-            unsettled: Vec::new(),
-            start: power.starts(),
         }
     }
 }
@@ -41,26 +36,13 @@ impl Ledger for SimLedger {
         &self.records
     }
 
-    fn note(&mut self, event: Event) -> Result<(), PortError> {
-        if self.start != self.power.starts() {
-            self.start = self.power.starts();
-            self.unsettled.clear();
-        }
-        let Self {
-            power, unsettled, ..
-        } = self;
-        power.call(|| unsettled.push(event))
-    }
-
-    fn settle(&mut self) -> Result<(), PortError> {
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
         let Self {
             power,
             records,
             head,
-            unsettled,
-            ..
         } = self;
-        power.call(|| records.extend(unsettled.drain(..).map(|event| head.append(event))))
+        power.call(|| records.push(head.append(event)))
     }
 
     fn head(&self) -> Head {

@@ -17,6 +17,7 @@ use machine::Machine;
 fn a_run_ends_as_its_facts_say() {
     let cases = [
         (Behaviour::Honest, Code::Ok),
+        (Behaviour::Tests, Code::Ok),
         (Behaviour::Strays, Code::DiffRefused),
         (Behaviour::Breaks, Code::AcceptanceFailed),
         (Behaviour::Idles, Code::EmptyDiff),
@@ -193,8 +194,8 @@ fn striding_renewals() -> u32 {
 /// Cuts the power at every call, before and after it took effect, and takes the run over.
 #[test]
 fn a_run_survives_a_crash_at_any_call() {
-    use Behaviour::{Breaks, Fails, FailsAstray, Honest, Idles, Strays};
-    for behaviour in [Honest, Strays, Breaks, Idles, Fails, FailsAstray] {
+    use Behaviour::{Breaks, Fails, FailsAstray, Honest, Idles, Strays, Tests};
+    for behaviour in [Honest, Tests, Strays, Breaks, Idles, Fails, FailsAstray] {
         let want = Machine::new(behaviour, Power::steady())
             .begin()
             .unwrap()

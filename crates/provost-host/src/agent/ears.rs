@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use provost_core::agent::event::Event;
 use provost_core::agent::launch;
-use provost_core::agent::reader::Reader;
+use provost_core::agent::reader::{End, Reader, Sum};
 use provost_core::agent::{Adapted, Budget};
 use provost_core::object::hex;
 use provost_core::run::fact::{ResultFile, Stream, Told};
+use provost_core::secret::Known;
 use sha2::{Digest as _, Sha256};
 
 use crate::boxes;
@@ -29,6 +30,9 @@ pub(crate) struct Ears {
     name: String,
     written: u64,
     hasher: Sha256,
+    /// What must not be written, and how often it would have been.
+    known: Known,
+    redacted: u64,
     last: String,
     /// How much of the stream was read, and how much of it can be read while it comes.
     heard: u64,
@@ -42,6 +46,7 @@ impl Ears {
         source: PathBuf,
         bundle: &Path,
         name: String,
+        known: &Known,
     ) -> io::Result<Self> {
         let path = bundle.join(&name);
         if let Some(parent) = path.parent() {
@@ -56,6 +61,8 @@ impl Ears {
             name,
             written: 0,
             hasher: Sha256::new(),
+            known: known.clone(),
+            redacted: 0,
             last: String::new(),
             heard: 0,
             most: boxes::head(boxes::Limits::default().output_bytes),
@@ -113,9 +120,21 @@ impl Ears {
                 bytes: self.written,
                 kept: self.written,
                 sha256: hex(&self.hasher.finalize_reset()),
+                redacted: self.redacted,
             },
-            sum: self.reader.sum().clone(),
+            sum: self.sum(),
         })
+    }
+
+    /// What it comes to. Text that was escaped in the stream is plain now, and looked at again.
+    fn sum(&self) -> Sum {
+        let mut sum = self.reader.sum().clone();
+        let clean = |text: &mut String| *text = self.known.scrub_text(std::mem::take(text)).0;
+        sum.thread.iter_mut().for_each(clean);
+        if let Some(End::GaveUp(words)) = &mut sum.end {
+            clean(words);
+        }
+        sum
     }
 
     /// The result that stands for the answer of the agent to `task_id`, no longer than `limit`.
@@ -144,7 +163,10 @@ impl Ears {
 
     fn write(&mut self, events: &[Event]) -> io::Result<()> {
         for event in events {
-            let mut line = serde_json::to_vec(event)?;
+            let line = serde_json::to_vec(event)?;
+            let (line, redacted) = self.known.scrub(&line);
+            self.redacted += redacted;
+            let mut line = line.into_owned();
             line.push(b'\n');
             self.events.write_all(&line)?;
             self.hasher.update(&line);

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use provost_core::net::book::Traffic;
+use provost_core::secret::Known;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -128,6 +129,14 @@ impl Running {
     /// The init of the box, as the host knows it.
     pub fn birth(&self) -> Option<&Birth> {
         self.birth.as_ref()
+    }
+
+    /// The same box, of whose streams no secrets are kept; `known` ones in any spelling.
+    #[must_use]
+    pub fn scrubbed(mut self, known: &Known) -> Self {
+        self.stdout.scrub(known.clone());
+        self.stderr.scrub(known.clone());
+        self
     }
 
     /// Follows the box to its end; `watch` is asked about ten times a second.

@@ -1,5 +1,5 @@
 //! Keeps what a payload prints: the beginning and the end, with a line between them if the middle is
-//! missing.
+//! missing, and without secrets if somebody knows some.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use provost_core::object::hex;
+use provost_core::secret::{Known, Scrubber};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -24,7 +25,7 @@ const CHUNK: usize = 64 << 10;
 pub struct StreamFacts {
     /// The file that holds it.
     pub path: PathBuf,
-    /// How much the payload wrote.
+    /// How much the payload wrote, without the secrets in it.
     pub total_bytes: u64,
     /// How much of that the file holds.
     pub kept_bytes: u64,
@@ -34,6 +35,9 @@ pub struct StreamFacts {
     pub sha256: String,
     /// Whether the middle is missing.
     pub truncated: bool,
+    /// How many secrets were taken out.
+    #[serde(default)]
+    pub redacted: u64,
 }
 
 /// A stream being read.
@@ -43,6 +47,61 @@ pub(crate) struct Stream {
     path: PathBuf,
     kept: Kept<File>,
     chunk: Vec<u8>,
+    /// How much has come.
+    total: u64,
+    /// Takes out what must not be kept.
+    scrubber: Option<Scrubbed>,
+}
+
+/// A stream without secrets. What is not kept anyway is not looked at: a flood must be read quickly.
+#[derive(Debug)]
+struct Scrubbed {
+    known: Known,
+    scrubber: Scrubber,
+    /// What came last, once the beginning is full.
+    late: VecDeque<u8>,
+    /// How much came between the two.
+    skipped: u64,
+}
+
+/// How much more of the end is looked at than is kept, so that no secret is cut at its beginning.
+const MARGIN: usize = 128 << 10;
+
+impl Scrubbed {
+    fn new(known: Known) -> Self {
+        Self {
+            scrubber: Scrubber::new(known.clone()),
+            known,
+            late: VecDeque::new(),
+            skipped: 0,
+        }
+    }
+
+    fn push<W: io::Write>(&mut self, bytes: &[u8], kept: &mut Kept<W>) -> io::Result<()> {
+        if kept.head_left > 0 {
+            return kept.push(&self.scrubber.push(bytes));
+        }
+        self.late.extend(bytes);
+        let surplus = self.late.len().saturating_sub(kept.tail_limit + MARGIN);
+        self.late.drain(..surplus);
+        self.skipped += surplus as u64;
+        Ok(())
+    }
+
+    /// Gives the rest to `kept`; answers how many secrets were taken out.
+    fn finish<W: io::Write>(&mut self, kept: &mut Kept<W>) -> io::Result<u64> {
+        let mut removed = 0;
+        if self.skipped > 0 {
+            kept.push(&self.scrubber.finish())?;
+            kept.total += self.skipped;
+            removed = self.scrubber.removed();
+            self.scrubber = Scrubber::new(self.known.clone());
+        }
+        let late: Vec<u8> = std::mem::take(&mut self.late).into();
+        kept.push(&self.scrubber.push(&late))?;
+        kept.push(&self.scrubber.finish())?;
+        Ok(removed + self.scrubber.removed())
+    }
 }
 
 impl Stream {
@@ -58,7 +117,14 @@ impl Stream {
             path: path.into(),
             kept: Kept::new(file, limit),
             chunk: vec![0; CHUNK],
+            total: 0,
+            scrubber: None,
         })
+    }
+
+    /// Keeps neither `known` values nor what shows by itself that it is a secret.
+    pub(crate) fn scrub(&mut self, known: Known) {
+        self.scrubber = Some(Scrubbed::new(known));
     }
 
     /// What to poll; nothing once the stream has ended.
@@ -68,7 +134,7 @@ impl Stream {
 
     /// How much has come so far.
     pub(crate) fn total(&self) -> u64 {
-        self.kept.total
+        self.total
     }
 
     /// Takes what there is without waiting; answers whether there may be more.
@@ -82,7 +148,12 @@ impl Stream {
                 Ok(false)
             }
             Ok(length) => {
-                let result = self.kept.push(&self.chunk[..length]);
+                self.total += length as u64;
+                let chunk = &self.chunk[..length];
+                let result = match &mut self.scrubber {
+                    Some(scrubbed) => scrubbed.push(chunk, &mut self.kept),
+                    None => self.kept.push(chunk),
+                };
                 result.map_err(|source| self.unwritable(source))?;
                 Ok(true)
             }
@@ -95,7 +166,14 @@ impl Stream {
     /// Takes the rest, and says what the file holds. The writers must be dead.
     pub(crate) fn finish(&mut self) -> Result<StreamFacts, BoxError> {
         while self.read()? {}
-        let result = self.kept.finish(&self.path);
+        let rest = match &mut self.scrubber {
+            Some(scrubbed) => scrubbed.finish(&mut self.kept),
+            None => Ok(0),
+        };
+        let result = rest.and_then(|redacted| {
+            let facts = self.kept.finish(&self.path)?;
+            Ok(StreamFacts { redacted, ..facts })
+        });
         result.map_err(|source| self.unwritable(source))
     }
 
@@ -180,6 +258,7 @@ impl<W: io::Write> Kept<W> {
             file_bytes: self.written,
             sha256: hex(&self.hasher.finalize_reset()),
             truncated: missing > 0,
+            redacted: 0,
         })
     }
 }
@@ -202,6 +281,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_known_value_is_not_kept_however_long_the_stream_is(
+            chunks in prop::collection::vec(prop::sample::select(&[
+                "q7Zp2Lx9", "Vb4Nw8Rt", "q7Zp2Lx9Vb4Nw8Rt", "line\n", "\n", "some words ",
+                "and a line that is a little longer than the others are\n",
+            ][..]), 0..60),
+            limit in 0_u64..400,
+        ) {
+            const VALUE: &str = "q7Zp2Lx9Vb4Nw8Rt";
+            let mut file = Vec::new();
+            let mut kept = Kept::new(&mut file, limit);
+            let mut scrubbed = Scrubbed::new(Known::new([("TOKEN", VALUE)]));
+            for chunk in &chunks {
+                scrubbed.push(chunk.as_bytes(), &mut kept).unwrap();
+            }
+            let redacted = scrubbed.finish(&mut kept).unwrap();
+            let facts = kept.finish(Path::new("out")).unwrap();
+            let text = String::from_utf8(file).unwrap();
+            prop_assert!(!text.contains(VALUE), "{}", text);
+            let all = chunks.concat();
+            prop_assert_eq!(redacted > 0, all.contains(VALUE));
+            prop_assert!(facts.total_bytes <= all.len() as u64);
+        }
+
         #[test]
         fn beginning_and_end_are_kept_and_counted(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),

@@ -14,6 +14,7 @@ use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::run::effect::Accept;
 use provost_core::run::fact::{CommandRun, Ending, Side, Stream, TestRun};
+use provost_core::secret::Known;
 use provost_core::tally::{self, Tally};
 use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
@@ -58,9 +59,9 @@ impl Machine {
         let shape = self.test_profile(order, anywhere, &ready);
         let digest = shape.digest()?;
         let memory = Memory::of(&self.places.cache, &digest, order);
-        if order.side == Side::Base
-            && let Some(mut run) = memory.recall(&order.tests, &self.bundle)
-        {
+        // Of these nothing but words follows.
+        let is_kept = matches!(order.side, Side::Base | Side::OldTests | Side::NewTests);
+        if is_kept && let Some(mut run) = memory.recall(order, &self.bundle, &self.known) {
             run.layers = ready.layered;
             return Ok(run);
         }
@@ -87,7 +88,7 @@ impl Machine {
             commands,
             altered,
         };
-        if order.side == Side::Base {
+        if is_kept {
             // Only a saving of time: a memory that cannot be written is no reason to stop.
             let _ = memory.keep(&run, &self.bundle);
         }
@@ -133,9 +134,10 @@ impl Round<'_> {
             directory: &self.workspace.root,
             bundle: &self.machine.bundle,
             what: &test.name,
-            stdout: self.log(number, "stdout"),
-            stderr: self.log(number, "stderr"),
+            stdout: log_name(self.order, number, "stdout"),
+            stderr: log_name(self.order, number, "stderr"),
             outlet: Outlet::default(),
+            known: &self.machine.known,
         };
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
         let bundle = &self.machine.bundle;
@@ -162,11 +164,6 @@ impl Round<'_> {
         let changes = after.changes.into_iter().filter(was_there);
         Ok(changes.map(|change| change.path))
     }
-
-    /// The file of the bundle that keeps a stream of command `number`.
-    fn log(&self, number: usize, stream: &str) -> String {
-        format!("{}/{number}.{stream}.log", self.order.logs)
-    }
 }
 
 /// What the commands said about a base tree before.
@@ -188,21 +185,28 @@ impl Memory {
     }
 
     /// The earlier answer, with its logs copied into the bundle; anything amiss is no answer.
-    fn recall(&self, tests: &[Test], bundle: &Path) -> Option<TestRun> {
+    fn recall(&self, order: &Accept, bundle: &Path, known: &Known) -> Option<TestRun> {
         let bytes = fs::read(self.directory.join("run.json")).ok()?;
         let mut run: TestRun = provost_core::json::parse_as(&bytes).ok()?;
-        let asked = tests.iter().map(|test| (&test.name, &test.argv));
-        if !asked.eq(run.commands.iter().map(|ran| (&ran.name, &ran.argv))) {
+        let asked = order.tests.iter().map(|test| (&test.name, &test.argv));
+        if run.tree != order.tree
+            || !asked.eq(run.commands.iter().map(|ran| (&ran.name, &ran.argv)))
+        {
             return None;
         }
-        for stream in streams(&run) {
-            let log = fs::read(self.directory.join(flat(&stream.file))).ok()?;
-            if sha256(&log) != stream.sha256 {
-                return None;
+        run.side = order.side;
+        for (at, ran) in run.commands.iter_mut().enumerate() {
+            for (stream, kind) in [(&mut ran.stdout, "stdout"), (&mut ran.stderr, "stderr")] {
+                let log = fs::read(self.directory.join(flat(&stream.file))).ok()?;
+                // More may be known to be secret now than when it was written.
+                if sha256(&log) != stream.sha256 || known.is_in(&log) {
+                    return None;
+                }
+                stream.file = log_name(order, at + 1, kind);
+                let place = bundle.join(&stream.file);
+                fs::create_dir_all(place.parent()?).ok()?;
+                fs::write(&place, &log).ok()?;
             }
-            let place = bundle.join(&stream.file);
-            fs::create_dir_all(place.parent()?).ok()?;
-            fs::write(&place, &log).ok()?;
         }
         let names = streams(&run).map(|stream| stream.file.as_str());
         watched::sync(bundle, names).ok()?;
@@ -249,6 +253,11 @@ fn tally_of(bundle: &Path, stdout: &Stream, stderr: &Stream) -> std::io::Result<
     }
     let read = |stream: &Stream| fs::read(bundle.join(&stream.file));
     Ok(tally::count(&read(stdout)?, &read(stderr)?))
+}
+
+/// The file of the bundle that keeps a stream of command `number`.
+fn log_name(order: &Accept, number: usize, stream: &str) -> String {
+    format!("{}/{number}.{stream}.log", order.logs)
 }
 
 fn streams(run: &TestRun) -> impl Iterator<Item = &Stream> {

@@ -2,6 +2,7 @@
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_core::run::effect::Accept;
 use provost_core::run::fact::TestRun;
 use provost_engine::land::{Changed, Target};
@@ -39,6 +40,15 @@ impl Bench for Machine {
 
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError> {
         self.repo.patch(before, after).map_err(git)
+    }
+
+    fn patch_of(
+        &mut self,
+        before: &Oid,
+        after: &Oid,
+        paths: &[RawPath],
+    ) -> Result<Vec<u8>, PortError> {
+        self.repo.patch_of(before, after, paths).map_err(git)
     }
 
     fn kernel(&mut self) -> Result<String, PortError> {

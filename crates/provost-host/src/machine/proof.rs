@@ -1,11 +1,12 @@
 //! Makes what a reader needs to believe a run: the box's test and the objects.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
+use provost_core::path::RawPath;
 use provost_core::run::effect::{Base, Selftest};
 use provost_core::run::fact::{self, BoxTest, Probed};
 use provost_core::run::judge::judge_programs;
@@ -94,7 +95,14 @@ fn probed(recalled: Recalled) -> Probed {
 }
 
 /// A pack with the base commit, and on both sides the trees and files that differ.
-pub(super) fn objects(repo: &Repository, base: &Base, after: &Oid) -> Result<Vec<u8>, PortError> {
+///
+/// The content of the paths `withheld` is left out.
+pub(super) fn objects(
+    repo: &Repository,
+    base: &Base,
+    after: &Oid,
+    withheld: &BTreeSet<RawPath>,
+) -> Result<Vec<u8>, PortError> {
     let mut batch = repo.batch().map_err(git)?;
     let mut objects: BTreeMap<Oid, (Kind, Vec<u8>)> = BTreeMap::new();
     let commit = batch.one(&base.commit, Kind::Commit).map_err(git)?;
@@ -125,7 +133,18 @@ pub(super) fn objects(repo: &Repository, base: &Base, after: &Oid) -> Result<Vec
         let bytes = batch.one(root, Kind::Tree).map_err(git)?;
         objects.insert(root.clone(), (Kind::Tree, bytes));
     }
+    let (held, shown): (Vec<&Change>, Vec<&Change>) = changes
+        .iter()
+        .partition(|change| withheld.contains(&change.path));
+    let mut held: BTreeSet<&Oid> = held.into_iter().flat_map(sides).map(|it| &it.oid).collect();
+    // What another path has now holds no secret, or it would be withheld as well.
+    for side in shown.iter().filter_map(|change| change.after.as_ref()) {
+        held.remove(&side.oid);
+    }
     for side in changes.iter().flat_map(sides) {
+        if held.contains(&side.oid) {
+            continue;
+        }
         if side.mode != Mode::Gitlink && !objects.contains_key(&side.oid) {
             let bytes = batch.one(&side.oid, Kind::Blob).map_err(git)?;
             objects.insert(side.oid.clone(), (Kind::Blob, bytes));

@@ -20,7 +20,7 @@ use provost_engine::ports::{PortError, Watch};
 use super::profile::{OUT, RESULT, TREE, outlet, programs};
 use super::watched::Watched;
 use super::workspaces::Wanted;
-use super::{Machine, RESULT_LIMIT, git, host, read_result, uncaptured};
+use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
 use crate::agent::{self, Ears};
 use crate::boxes::{Mount, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
@@ -58,8 +58,9 @@ impl Machine {
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
             outlet: outlet(&order.credentials)?,
+            known: &self.known,
         };
-        let left = || read_result(&directory.join("out/result.json"));
+        let left = || self.read_result(&directory);
         let run = match &order.adaptation {
             None => {
                 let contract = serde_json::to_vec(&order.contract)
@@ -72,14 +73,16 @@ impl Machine {
                 let instruction = Stdin::Bytes(known.instruction.clone().into_bytes());
                 let stream = self.bundle.join(&run.stdout);
                 let events = known.events.clone();
-                let mut ears = Ears::open(&known.adapted, stream, &self.bundle, events)
-                    .map_err(host("write the events of the reviewer"))?;
+                let mut ears =
+                    Ears::open(&known.adapted, stream, &self.bundle, events, &self.known)
+                        .map_err(host("write the events of the reviewer"))?;
                 let ended = run.follow_with(argv, instruction, watch, Some(&mut ears))?;
                 let told = ears
                     .finish()
                     .map_err(host("read the events of the reviewer"))?;
                 // Only its bound answer counts: it has no other way to speak.
-                ended.of_agent(ears.answer(RESULT_LIMIT), Some(told))
+                let left = self.scrubbed(ears.answer(RESULT_LIMIT));
+                ended.of_agent(left, Some(told))
             }
         };
         let altered = self.touched(order, &fresh.workspace)?;

@@ -65,7 +65,8 @@ impl Target for Machine {
         let made = workspace::create(&self.repo, tree, &directory, None)
             .map_err(|error| PortError::of(Code::HostFailed, error))?;
         let limits = Limits::default();
-        let captured = capture::capture(&self.repo, &base, &made.source(), &limits, Mode::Record)
+        let source = made.source();
+        let mut captured = capture::capture(&self.repo, &base, &source, &limits, Mode::Record)
             .map_err(uncaptured)?;
         // A tree of an old repository may have another id than its own files make.
         let same = captured.tree == *tree
@@ -80,6 +81,7 @@ impl Target for Machine {
                 "the merged tree does not survive a checkout",
             ));
         }
+        self.find_secrets(&mut captured, &base)?;
         Ok(Changed {
             changes: captured.changes,
             findings: captured.findings,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use provost_core::net::book::Traffic;
 use provost_core::object::sha256;
 use provost_core::run::fact::{AgentRun, Ending, ResultFile, Stream, Told};
+use provost_core::secret::Known;
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::{host, write_birth};
@@ -33,6 +34,8 @@ pub(super) struct Watched<'a> {
     pub(super) stderr: String,
     /// What the proxy of the box needs.
     pub(super) outlet: Outlet,
+    /// What must not be kept of its streams.
+    pub(super) known: &'a Known,
 }
 
 /// A boxed command that ended.
@@ -46,13 +49,15 @@ pub(super) struct Ended {
 
 impl Ended {
     /// The facts of an agent that ended so, with the result it left and what it told.
-    pub(super) fn of_agent(self, result: ResultFile, told: Option<Told>) -> AgentRun {
+    pub(super) fn of_agent(self, left: (ResultFile, u64), told: Option<Told>) -> AgentRun {
+        let (result, redacted) = left;
         AgentRun {
             ending: self.ending,
             wall_ms: self.wall_ms,
             stdout: self.stdout,
             stderr: self.stderr,
             result,
+            redacted,
             network: self.network,
             told: told.map(Box::new),
         }
@@ -120,7 +125,7 @@ impl Watched<'_> {
             .start_with(self.profile, &command, self.outlet.clone(), |birth| {
                 write_birth(self.directory, birth)
             })
-            .and_then(|running| running.wait(&mut tick));
+            .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
         match outcome {
             Ok(ended) => {
                 self.sync()?;
@@ -136,7 +141,7 @@ impl Watched<'_> {
                 })
             }
             Err(error) if error.is_exec() => {
-                let note = error.exec_words();
+                let (note, _) = self.known.scrub_text(error.exec_words());
                 fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
                 self.sync()?;
                 Ok(Ended {
@@ -207,6 +212,7 @@ fn kept(name: &str, facts: &StreamFacts) -> Stream {
         bytes: facts.total_bytes,
         kept: facts.file_bytes,
         sha256: facts.sha256.clone(),
+        redacted: facts.redacted,
     }
 }
 
@@ -218,6 +224,7 @@ fn said(name: &str, bytes: &[u8]) -> Stream {
         bytes: length,
         kept: length,
         sha256: sha256(bytes),
+        redacted: 0,
     }
 }
 

@@ -171,6 +171,8 @@ fn tested(run: &TestRun) -> String {
         Side::Base => "base",
         Side::Candidate => "candidate",
         Side::Merged => "merged",
+        Side::OldTests => "candidate with the tests of the base",
+        Side::NewTests => "base with the tests of the candidate",
     };
     let commands = run.commands.iter().map(|ran| {
         let line = command::line(&ran.argv);

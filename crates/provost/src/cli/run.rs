@@ -11,8 +11,9 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Names, WorkspaceChoice};
+use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
+use provost_engine::drive::{self, Source};
 use provost_engine::opening::{self, Request};
 use provost_engine::ports::PortError;
 use provost_host::{agent, clock, ids, machine};
@@ -177,6 +178,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     for adapted in opened.adapted.iter().chain(reviewer) {
         agent::find(adapted.adapter)?;
     }
+    refuse_secrets(&opened, source.as_ref())?;
     let bundle = place.run(&names.run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     for run_id in history::interrupted(&place)? {
@@ -201,6 +203,17 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let state = session.run(&names, opened, source.as_ref(), &mut onlooker);
     onlooker.clear();
     Ok(report::run(&state?, &bundle, &Beside::default()))
+}
+
+/// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
+fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+    let known = machine::known(&opened.brokered());
+    let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
+    let written = source.map_or(&[][..], |source| &source.bytes);
+    if known.is_in(&words) || known.is_in(written) {
+        return Err(drive::secret_words().into());
+    }
+    Ok(())
 }
 
 /// What the contract refers to in the checkout and is not there.

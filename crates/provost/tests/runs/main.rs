@@ -7,6 +7,8 @@ mod contracts;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod crossed;
+#[cfg(test)]
 mod export;
 #[cfg(test)]
 mod honest;
@@ -36,6 +38,8 @@ mod replay;
 mod review;
 #[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 mod tier;
 #[cfg(test)]

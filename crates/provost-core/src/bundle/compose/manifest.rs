@@ -140,11 +140,19 @@ impl Composer<'_> {
         })
     }
 
-    /// What was refused before, and mended or not.
+    /// What was refused before, and mended or not; and what is left out.
     fn earlier(&self) -> Map<String, Value> {
         let rows = super::earlier(self.state);
         let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
-        facts.into_iter().collect()
+        let captured = self.state.captured.as_ref();
+        let withheld = captured.map(|captured| &captured.withheld);
+        let withheld = withheld.filter(|withheld| !withheld.is_nothing());
+        let withheld = withheld.map(|withheld| {
+            let why = "left out of patch.diff and git/objects.pack, because a secret is in it";
+            let row = json!({ "paths": withheld.contents, "names": withheld.names, "why": why });
+            ("withheld".to_owned(), row)
+        });
+        facts.into_iter().chain(withheld).collect()
     }
 
     fn extra(&self) -> ManifestExtra {

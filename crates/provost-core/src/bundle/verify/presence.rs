@@ -53,9 +53,10 @@ pub(super) fn required(bundle: &Bundle<'_>) -> Vec<Finding> {
     let has_candidate = bundle
         .predicate()
         .is_some_and(|predicate| predicate.candidate_tree.is_some());
+    let has_objects = has_candidate && !bundle.withheld().names;
     REQUIRED
         .into_iter()
-        .chain(has_candidate.then_some(PACK))
+        .chain(has_objects.then_some(PACK))
         .filter(|name| !is_named(bundle, name))
         .filter_map(|name| match bundle.file(name) {
             None => Some(Finding::incomplete(name, "is missing")),

@@ -10,6 +10,7 @@ use crate::change::Change;
 use crate::object::{Kind, Mode, Oid};
 use crate::pack::{self, Objects};
 use crate::path::RawPath;
+use crate::run::fact::Withheld;
 use crate::scope::Scope;
 use crate::tree;
 
@@ -56,7 +57,8 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
     };
     match tree::diff(&predicate.base_tree, candidate, look) {
         Ok(changes) => {
-            findings.extend(contents(&changes, &objects));
+            let withheld = bundle.withheld();
+            findings.extend(contents(&changes, &objects, &withheld));
             findings.extend(scope(bundle, predicate, &changes));
             if let Some(listed) = listed {
                 findings.extend(compare(&changes, &listed));
@@ -116,14 +118,15 @@ fn base(predicate: &RunPredicate, objects: &Objects) -> Option<Finding> {
     Some(Finding::altered(PACK, problem))
 }
 
-/// Every content that is new is there.
-fn contents(changes: &[Change], objects: &Objects) -> Vec<Finding> {
+/// Every content that is new is there, but for what the ledger says is left out.
+fn contents(changes: &[Change], objects: &Objects, withheld: &Withheld) -> Vec<Finding> {
     let new = changes.iter().filter_map(|change| {
         let side = change.after.as_ref()?;
         // A commit of another repository is not ours to carry.
         (side.mode != Mode::Gitlink).then_some((&change.path, &side.oid))
     });
-    new.filter(|(_, oid)| !matches!(objects.get(oid), Some((Kind::Blob, _))))
+    new.filter(|(path, _)| !withheld.contents.contains(path))
+        .filter(|(_, oid)| !matches!(objects.get(oid), Some((Kind::Blob, _))))
         .map(|(path, oid)| {
             let problem = format!("does not hold {oid}, the new content of `{path}`");
             Finding::incomplete(PACK, problem)

@@ -22,6 +22,7 @@ use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
 use crate::record::{self, Chain, Head};
+use crate::run::fact::{Fact, Withheld};
 
 /// The files whose bytes are looked into; of all others only the digest is needed.
 const DOCUMENTS: [&str; 14] = [
@@ -148,6 +149,21 @@ impl<'a> Bundle<'a> {
     /// What was signed about the run.
     pub fn predicate(&self) -> Option<&RunPredicate> {
         Some(&self.statement.as_ref()?.predicate)
+    }
+
+    /// What the bundle owns up to leaving out, because a secret is in it.
+    pub(super) fn withheld(&self) -> Withheld {
+        let records = self
+            .ledger
+            .iter()
+            .flat_map(|chain| chain.records.iter().rev());
+        let mut facts = records.filter_map(|record| Fact::of(&record.event, record.seq).ok());
+        let captured = |fact| match fact {
+            Fact::Captured(captured) => Some(captured.withheld),
+            _ => None,
+        };
+        // Every attempt is captured anew; what counts is the last one.
+        facts.find_map(captured).unwrap_or_default()
     }
 
     /// The run, by the first document that names it.

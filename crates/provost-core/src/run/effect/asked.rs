@@ -46,12 +46,23 @@ impl State {
                 attempt: self.attempt,
                 base: self.opened.base_tree.clone(),
                 keep: self.keep(Kind::Captured, "Capture"),
+                crossed: ["old-tests", "new-tests"].map(|which| self.keep_crossed(which)),
             }),
             Step::Review => Effect::Review(Box::new(self.review_effect()?)),
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
                 Effect::Accept(self.accept(Side::Candidate, tree, self.candidate_logs())?)
+            }
+            Step::OldTests => {
+                let tree = self.crossed_trees().map(|trees| trees.old_tests.clone());
+                let tree = tree.ok_or(NoEffect::NoCandidate)?;
+                Effect::Accept(self.accept(Side::OldTests, tree, "ci/old-tests".to_owned())?)
+            }
+            Step::NewTests => {
+                let tree = self.crossed_trees().map(|trees| trees.new_tests.clone());
+                let tree = tree.ok_or(NoEffect::NoCandidate)?;
+                Effect::Accept(self.accept(Side::NewTests, tree, "ci/new-tests".to_owned())?)
             }
             Step::Fix => Effect::Fix(self.fix_effect()?),
             Step::Publish => Effect::Publish(self.publish()?),
@@ -237,7 +248,7 @@ impl State {
     fn accept(&self, side: Side, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
         let contract = self.held_to()?;
         let prepared = match side {
-            Side::Base | Side::Candidate => PREPARE,
+            Side::Base | Side::Candidate | Side::OldTests | Side::NewTests => PREPARE,
             // Each merge has logs of its own.
             Side::Merged => &logs,
         };
@@ -300,6 +311,15 @@ impl State {
             parent: self.opened.base_commit.clone(),
             message: format!("{what} of {run}\n"),
             seconds: self.seconds(),
+        }
+    }
+
+    /// How a tree with one half of the change is kept.
+    fn keep_crossed(&self, which: &str) -> Keep {
+        let keep = self.keep(Kind::Crossed, "Half");
+        Keep {
+            name: format!("{}-{which}", keep.name),
+            ..keep
         }
     }
 

@@ -17,6 +17,10 @@ pub enum Side {
     Candidate,
     /// The merge of that tree with a target that moved after the seal.
     Merged,
+    /// The tree that would land, with the test files of the base.
+    OldTests,
+    /// The tree the work started from, with the test files that would land.
+    NewTests,
 }
 
 /// One run of all acceptance commands.
@@ -110,4 +114,13 @@ pub struct Stream {
     pub kept: u64,
     /// SHA-256 of the file.
     pub sha256: String,
+    /// Secrets that were taken out of it; the numbers are of what was left.
+    #[serde(default, skip_serializing_if = "none")]
+    pub redacted: u64,
+}
+
+/// Whether nothing was counted.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+pub(super) fn none(count: &u64) -> bool {
+    *count == 0
 }

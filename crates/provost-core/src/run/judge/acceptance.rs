@@ -24,16 +24,8 @@ pub fn judge_tests(
             "the acceptance commands did not run",
         );
     };
-    let stopped =
-        |command: &&CommandRun| matches!(command.ending, Ending::Cancelled | Ending::LeaseLost);
-    if let Some(command) = run.commands.iter().find(stopped) {
-        let code = if command.ending == Ending::Cancelled {
-            Code::Cancelled
-        } else {
-            Code::LeaseLost
-        };
-        let reason = said(command);
-        return Verdict::deny(code, reason);
+    if let Some(refusal) = judge_stopped(run) {
+        return refusal;
     }
     let wanted = contract.tests.iter().map(|test| (&test.name, &test.argv));
     let ran = run
@@ -73,6 +65,17 @@ pub fn judge_tests(
     let reason = said(first);
     Verdict::deny(code, reason)
         .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
+}
+
+/// The refusal of commands that somebody, or the loss of the lease, ended.
+pub(in crate::run) fn judge_stopped(run: &TestRun) -> Option<Verdict> {
+    let code = |ending| match ending {
+        Ending::Cancelled => Some(Code::Cancelled),
+        Ending::LeaseLost => Some(Code::LeaseLost),
+        _ => None,
+    };
+    let mut commands = run.commands.iter();
+    commands.find_map(|command| Some(Verdict::deny(code(command.ending)?, said(command))))
 }
 
 /// Whether the commands that passed still ran the tests that they ran before.

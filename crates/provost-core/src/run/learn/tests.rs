@@ -59,6 +59,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
         bytes,
         kept: bytes,
         sha256: String::new(),
+        redacted: 0,
     };
     state.agent = Some(AgentRun {
         ending: Ending::Exited(0),
@@ -66,6 +67,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
         stdout: stream(100_000),
         stderr: stream(0),
         result: ResultFile::Absent,
+        redacted: 0,
         network: vec![Traffic {
             target: "b.example:443".to_owned(),
             method: "CONNECT".to_owned(),

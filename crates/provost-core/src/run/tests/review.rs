@@ -31,6 +31,7 @@ pub(super) fn review(
             stdout: stream(),
             stderr: stream(),
             result,
+            redacted: 0,
             network: Vec::new(),
             told: None,
         },

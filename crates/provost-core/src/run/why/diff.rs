@@ -63,6 +63,7 @@ fn opened(state: &State, sign: &Sign) -> Opened {
             Some(Protection::Governing) => permit("governing"),
             Some(Protection::Control) | None => (None, Vec::new(), None),
         },
+        Reason::Secret => (None, Vec::new(), Some("no contract lets a secret in")),
         Reason::CaseCollision
         | Reason::HiddenChange
         | Reason::HistoryOutOfScope

@@ -134,8 +134,14 @@ impl<'a> Sweep<'a> {
         };
         self.branch(known, &mut swept)?;
         let kinds: &[Kind] = match fate {
-            Fate::Goes => &[Kind::Merged, Kind::Captured, Kind::Salvaged, Kind::Base],
-            Fate::GoesButSalvage => &[Kind::Merged, Kind::Captured, Kind::Base],
+            Fate::Goes => &[
+                Kind::Merged,
+                Kind::Crossed,
+                Kind::Captured,
+                Kind::Salvaged,
+                Kind::Base,
+            ],
+            Fate::GoesButSalvage => &[Kind::Merged, Kind::Crossed, Kind::Captured, Kind::Base],
             Fate::Stays(_) => &[],
         };
         for kind in kinds {

@@ -1,0 +1,88 @@
+//! Tells secrets that nobody has to be asked about from words that only look like one.
+//!
+//! Logs and source code are full of tokens that are parsed and passwords that are examples. What is
+//! left here was made by a machine, or stands in the armour of a private key.
+
+use super::{Kind, Secret, find};
+
+/// The shortest value that counts only because of the name it is assigned to.
+const SHORTEST: usize = 16;
+/// The longest run of small or of large letters in a value that was made by a machine.
+const LONGEST_WORD: usize = 7;
+/// The shortest line of a private key.
+const ARMOUR: usize = 32;
+
+/// What an example says of itself.
+const FAKE: &[&str] = &[
+    "example",
+    "dummy",
+    "fake",
+    "sample",
+    "placeholder",
+    "changeme",
+    "change-me",
+    "redacted",
+    "your",
+    "xxxx",
+    "1234567",
+    "abcdef",
+];
+
+/// The secrets in `text` that hardly can be anything else, in their order.
+pub fn evident(text: &str) -> Vec<Secret> {
+    let mut found = find(text);
+    found.retain(|secret| {
+        let value = &text[secret.range.clone()];
+        match secret.kind {
+            Kind::PrivateKey => has_body(value),
+            Kind::Token => !is_fake(value),
+            Kind::Authorization | Kind::UrlPassword | Kind::Assigned => is_made(value),
+        }
+    });
+    found
+}
+
+/// Whether between its ends stands something that could be a key.
+fn has_body(armour: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "+/".contains(letter);
+    let mut runs = armour.split(|letter| !is_letter(letter));
+    runs.any(|run| run.len() >= ARMOUR)
+}
+
+/// Whether a value says that it is none, or has hardly any letters.
+fn is_fake(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let mut letters: Vec<u8> = lower.bytes().collect();
+    letters.sort_unstable();
+    letters.dedup();
+    letters.len() <= 5 || FAKE.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a value looks as if a machine had made it.
+fn is_made(value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+=~:".contains(&byte);
+    let count = |kind: fn(&u8) -> bool| value.bytes().filter(kind).count();
+    let class = |byte: u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
+    let bytes = value.as_bytes();
+    let turns = bytes
+        .windows(2)
+        .filter(|two| class(two[0]) != class(two[1]));
+    let words = value.split(|letter: char| !letter.is_ascii_lowercase());
+    let shouts = value.split(|letter: char| !letter.is_ascii_uppercase());
+    let longest = words.chain(shouts).map(str::len).max().unwrap_or(0);
+    value.len() >= SHORTEST
+        && value.bytes().all(plain)
+        && count(u8::is_ascii_digit) >= 2
+        && count(u8::is_ascii_alphabetic) >= 2
+        && turns.count() >= 4
+        && longest <= LONGEST_WORD
+        && !is_unique_id(value)
+        && !is_fake(value)
+}
+
+/// Whether a value has the form of a UUID, which names things.
+fn is_unique_id(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(|part| hex(part))
+}

@@ -1,0 +1,62 @@
+//! Keeps the secrets that the machine knows out of what is written down.
+
+use provost_core::code::Code;
+use provost_core::record::Event;
+use provost_core::run::fact::{Fact, Names, Opened};
+use serde_json::{Map, Value};
+
+use crate::ports::{Host, PortError};
+
+/// The event of `fact`, and the fact that it holds: without secrets, both of them.
+pub(super) fn event(
+    host: &dyn Host,
+    fact: Fact,
+    (names, attempt, now): (&Names, u32, String),
+) -> Result<(Event, Fact), PortError> {
+    let mut event = fact.event(names, attempt, now);
+    if !hide_all(host, &mut event.payload) {
+        return Ok((event, fact));
+    }
+    // What is judged and reported later must be what the ledger says.
+    let fact = Fact::of(&event, 0).map_err(|error| PortError::of(Code::Bug, error))?;
+    Ok((event, fact))
+}
+
+/// Refuses a run whose own words hold a secret: they are sealed as they are.
+pub(super) fn refuse_secret(host: &dyn Host, opened: &Opened) -> Result<(), PortError> {
+    let wrong = |error: serde_json::Error| PortError::of(Code::Bug, error);
+    let text = serde_json::to_string(opened).map_err(wrong)?;
+    match host.hide(&text) {
+        None => Ok(()),
+        Some(_) => Err(secret_words()),
+    }
+}
+
+/// The refusal of words that hold a secret.
+pub fn secret_words() -> PortError {
+    let reason = "the contract or a command holds the value of a variable that is a secret, and \
+                  both would be sealed";
+    PortError::new(Code::SecretInContract, reason)
+        .hint("name the variable instead: --credential 'https://HOST Authorization: Bearer $NAME'")
+}
+
+/// Hides what must be hidden in every text of `fields`; answers whether there was any.
+fn hide_all(host: &dyn Host, fields: &mut Map<String, Value>) -> bool {
+    let mut hidden = false;
+    for value in fields.values_mut() {
+        hidden |= hide(host, value);
+    }
+    hidden
+}
+
+fn hide(host: &dyn Host, value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => host.hide(text).is_some_and(|clean| {
+            *text = clean;
+            true
+        }),
+        Value::Array(items) => items.iter_mut().fold(false, |all, it| hide(host, it) | all),
+        Value::Object(fields) => hide_all(host, fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

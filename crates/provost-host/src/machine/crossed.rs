@@ -1,0 +1,77 @@
+//! Makes the trees in which only one half of a change was made: its tests, or what they test.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::change::{Change, FindingKind, Node};
+use provost_core::object::{Kind, Oid};
+use provost_core::path::RawPath;
+use provost_core::run::effect;
+use provost_core::run::fact::Crossed;
+use provost_core::testfile::is_test_file;
+use provost_core::{pack, tree};
+use provost_engine::ports::PortError;
+
+use super::{Machine, git};
+use crate::capture::Captured;
+use crate::git::GitError;
+
+impl Machine {
+    /// The trees for the change in `captured`; nothing unless it touches tests and what they test.
+    pub(super) fn cross(
+        &self,
+        captured: &Captured,
+        order: &effect::Capture,
+    ) -> Result<Option<Crossed>, PortError> {
+        let (tests, rest): (Vec<&Change>, Vec<&Change>) = captured
+            .changes
+            .iter()
+            .partition(|change| is_test_file(&change.path));
+        let secret = |kind: FindingKind| kind == FindingKind::Secret;
+        let refused = captured.findings.iter().any(|it| secret(it.kind));
+        if tests.is_empty() || rest.is_empty() || refused {
+            return Ok(None);
+        }
+        let old = tests.iter().map(|it| (&it.path, it.before.as_ref()));
+        let new = tests.iter().map(|it| (&it.path, it.after.as_ref()));
+        let old = self.with_files(&captured.tree, old).map_err(git)?;
+        let new = self.with_files(&order.base, new).map_err(git)?;
+        // Where a file stands in the way of a directory there is no such tree.
+        let (Some(old_tests), Some(new_tests)) = (old, new) else {
+            return Ok(None);
+        };
+        for (tree, keep) in [&old_tests, &new_tests].into_iter().zip(&order.crossed) {
+            self.keep(tree, keep)?;
+        }
+        Ok(Some(Crossed {
+            test_files: tests.iter().map(|change| change.path.clone()).collect(),
+            old_tests,
+            new_tests,
+        }))
+    }
+
+    /// `root` with these files, or without them; nothing if there can be no such tree.
+    fn with_files<'a>(
+        &self,
+        root: &Oid,
+        files: impl Iterator<Item = (&'a RawPath, Option<&'a Node>)>,
+    ) -> Result<Option<Oid>, GitError> {
+        let read = self.repo.read_trees(root)?;
+        let mut all: BTreeMap<RawPath, Node> = read.files;
+        for (path, node) in files {
+            match node {
+                Some(node) => all.insert(path.clone(), node.clone()),
+                None => all.remove(path),
+            };
+        }
+        let Ok((made, trees)) = tree::build(&all, self.repo.format()) else {
+            return Ok(None);
+        };
+        let known: BTreeSet<&Oid> = read.trees.keys().collect();
+        let mut writer = pack::Writer::new(self.repo.format());
+        for (oid, bytes) in trees.iter().filter(|(oid, _)| !known.contains(oid)) {
+            writer.push(pack::Entry::named(oid.clone(), Kind::Tree, bytes));
+        }
+        self.repo.write_pack(writer.finish())?;
+        Ok(Some(made))
+    }
+}

@@ -1,0 +1,236 @@
+//! Knows the secrets of the person who runs this, and keeps them out of the bundle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use provost_core::change::{Change, Finding, FindingKind, Node};
+use provost_core::net::credential::Credential;
+use provost_core::object::{Mode, Oid};
+use provost_core::path::RawPath;
+use provost_core::run::fact::{ResultFile, Withheld};
+use provost_core::secret::{self, Known, Planted, is_secret_variable};
+use provost_engine::ports::PortError;
+
+use super::{Machine, git, read_result};
+use crate::capture::Captured;
+use crate::git::GitError;
+
+/// How much of a file that is not text is looked at.
+const MOST_BINARY: usize = 8 << 20;
+
+/// The values that must not come into a bundle: those of `credentials`, and of every variable of
+/// this process whose name and value say that it is one.
+pub fn known(credentials: &[&Credential]) -> Known {
+    let is_named = |name: &str| credentials.iter().any(|one| one.variable == name);
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let variables: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(text)
+        .filter(|(name, value)| is_named(name) || is_secret_variable(name, value))
+        .collect();
+    Known::new(
+        variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())),
+    )
+}
+
+impl Machine {
+    /// Keeps the secrets of `credentials` out of the bundle, too.
+    pub fn know(&mut self, credentials: &[&Credential]) {
+        self.known = known(credentials);
+    }
+
+    /// The result that was left in an attempt's `directory`, without secrets, and how many there were.
+    pub(super) fn read_result(&self, directory: &Path) -> (ResultFile, u64) {
+        self.scrubbed(read_result(&directory.join("out/result.json")))
+    }
+
+    /// `result` without secrets, and how many there were.
+    pub(super) fn scrubbed(&self, result: ResultFile) -> (ResultFile, u64) {
+        match result {
+            ResultFile::Text(text) => {
+                let (text, redacted) = self.known.scrub_text(text);
+                (ResultFile::Text(text), redacted)
+            }
+            other @ (ResultFile::Absent | ResultFile::Unusable(_)) => (other, 0),
+        }
+    }
+}
+
+/// A secret that was found, with its value.
+type Sighting = (Planted, Vec<u8>);
+
+/// What the contents of a change hold.
+#[derive(Default)]
+struct Seen {
+    /// The secrets in what is there now.
+    after: BTreeMap<Oid, Vec<Sighting>>,
+    /// What was there before and holds a known value.
+    before: BTreeSet<Oid>,
+}
+
+impl Machine {
+    /// Adds what `captured` would bring in to its findings, and says what the bundle leaves out.
+    pub(super) fn find_secrets(
+        &self,
+        captured: &mut Captured,
+        base: &Oid,
+    ) -> Result<Withheld, PortError> {
+        let seen = self.look_at(&captured.changes).map_err(git)?;
+        let new = self
+            .new_values(&captured.changes, &seen, base)
+            .map_err(git)?;
+        let mut withheld = Withheld {
+            names: self.rename(captured),
+            ..Withheld::default()
+        };
+        for change in &captured.changes {
+            let held_one = oid(change.before.as_ref()).is_some_and(|it| seen.before.contains(it));
+            let found = oid(change.after.as_ref()).and_then(|it| seen.after.get(it));
+            let found = found.map_or(&[][..], Vec::as_slice);
+            let fresh = found.iter().filter(|(_, value)| new.contains(value));
+            let fresh: Vec<&Planted> = fresh.map(|(planted, _)| planted).collect();
+            if !fresh.is_empty() {
+                let note = secret::told(&fresh);
+                captured.findings.push(finding(&change.path, note));
+            }
+            if held_one || !fresh.is_empty() || found.iter().any(|(planted, _)| planted.is_known) {
+                withheld.contents.insert(change.path.clone());
+            }
+        }
+        let order = |finding: &Finding| (finding.path.clone(), finding.kind);
+        captured.findings.sort_by_key(order);
+        Ok(withheld)
+    }
+
+    /// What the contents of `changes` hold.
+    fn look_at(&self, changes: &[Change]) -> Result<Seen, GitError> {
+        let after = changes.iter().filter_map(|it| oid(it.after.as_ref()));
+        let before = changes.iter().filter_map(|it| oid(it.before.as_ref()));
+        let (after, before): (BTreeSet<&Oid>, BTreeSet<&Oid>) = (after.collect(), before.collect());
+        let mut seen = Seen::default();
+        self.repo.batch()?.each(
+            after.union(&before).copied(),
+            |oid, _, mut bytes| -> Result<(), GitError> {
+                if before.contains(oid) && self.known.is_in(&bytes) {
+                    seen.before.insert(oid.clone());
+                }
+                if !after.contains(oid) {
+                    return Ok(());
+                }
+                if bytes.contains(&0) {
+                    bytes.truncate(MOST_BINARY);
+                }
+                let found = self.known.planted(&bytes).into_iter();
+                let found = found.map(|one| {
+                    let value = bytes[one.range.clone()].to_vec();
+                    (one, value)
+                });
+                let found: Vec<Sighting> = found.collect();
+                if !found.is_empty() {
+                    seen.after.insert(oid.clone(), found);
+                }
+                Ok(())
+            },
+        )?;
+        Ok(seen)
+    }
+
+    /// The values among those that were seen which the base does not have, where it changed or was
+    /// copied from.
+    fn new_values(
+        &self,
+        changes: &[Change],
+        seen: &Seen,
+        base: &Oid,
+    ) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let values = seen.after.values().flatten();
+        let mut new: BTreeSet<Vec<u8>> = values.map(|(_, value)| value.clone()).collect();
+        if new.is_empty() {
+            return Ok(new);
+        }
+        let files = self.repo.read_tree(base)?;
+        let origins = changes.iter().filter_map(|change| change.origin.as_ref());
+        let origins = origins.filter_map(|origin| files.get(&origin.path));
+        let before = changes.iter().filter_map(|change| change.before.as_ref());
+        let old = before.chain(origins).filter_map(|node| oid(Some(node)));
+        let old: BTreeSet<&Oid> = old.collect();
+        self.repo
+            .batch()?
+            .each(old, |_, _, bytes| -> Result<(), GitError> {
+                let holds = |value: &[u8]| bytes.windows(value.len()).any(|it| it == value);
+                new.retain(|value| !holds(value));
+                Ok(())
+            })?;
+        Ok(new)
+    }
+
+    /// Takes secrets out of the names in `captured`; answers whether there were any.
+    fn rename(&self, captured: &mut Captured) -> bool {
+        let mut taken: BTreeSet<RawPath> = BTreeSet::new();
+        let mut brought = Vec::new();
+        let mut any = false;
+        for change in &mut captured.changes {
+            let is_new = change.before.is_none();
+            if let Some(clean) = self.clean_name(&change.path, is_new) {
+                any = true;
+                // Two names that differed still do.
+                let text = clean.to_string();
+                let numbered = (2..).map(|number| RawPath::new(format!("{text}-{number}")));
+                let mut free = std::iter::once(clean).chain(numbered);
+                let path = free.find(|path| !taken.contains(path));
+                change.path = path.unwrap_or_else(|| RawPath::new(text));
+                taken.insert(change.path.clone());
+                if is_new {
+                    brought.push(finding(&change.path, "in its name".to_owned()));
+                }
+            }
+            if let Some(origin) = &mut change.origin
+                && let Some(clean) = self.clean_name(&origin.path, false)
+            {
+                origin.path = clean;
+                any = true;
+            }
+            if let Some(link) = &mut change.link
+                && let Some(clean) = self.clean_name(link, true)
+            {
+                *link = clean;
+            }
+        }
+        for found in &mut captured.findings {
+            if let Some(clean) = self.clean_name(&found.path, true) {
+                found.path = clean;
+                any = true;
+            }
+            found.note = self.known.scrub_text(std::mem::take(&mut found.note)).0;
+        }
+        captured.findings.extend(brought);
+        any
+    }
+
+    /// `name` without secrets, if there are some; of one that was there before only known ones.
+    fn clean_name(&self, name: &RawPath, is_new: bool) -> Option<RawPath> {
+        let text = name.as_bytes();
+        if !is_new && !self.known.is_in(text) {
+            return None;
+        }
+        let (clean, removed) = self.known.scrub(text);
+        (removed > 0).then(|| RawPath::new(clean))
+    }
+}
+
+fn finding(path: &RawPath, note: String) -> Finding {
+    Finding {
+        path: path.clone(),
+        kind: FindingKind::Secret,
+        note,
+    }
+}
+
+/// The content that stands there, if it is one.
+fn oid(node: Option<&Node>) -> Option<&Oid> {
+    node.filter(|node| node.mode != Mode::Gitlink)
+        .map(|node| &node.oid)
+}

@@ -1,0 +1,96 @@
+//! What the tests of a change are worth: old ones with it, new ones without.
+
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Scene};
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.commit(&[
+        (
+            "check.sh",
+            "for one in tests/*.sh; do sh $one || exit 1; done\n",
+        ),
+        ("src/count.sh", "echo 1\n"),
+        ("tests/count.sh", "test \"$(sh src/count.sh)\" = 1\n"),
+    ]);
+    scene
+}
+
+fn run(scene: &Scene, script: &str) -> Outcome {
+    let ask = Ask {
+        allow: &["src", "tests"],
+        ..Ask::default()
+    };
+    let outcome = scene.run(script, &ask);
+    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    let verified = scene.verify(outcome.text("run_id"));
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    outcome
+}
+
+/// Whether the old tests passed with the change, and the new ones without it.
+fn passed(outcome: &Outcome) -> [Value; 2] {
+    let facts = &outcome.json["tests"]["two_sided"];
+    ["base_tests_on_candidate", "candidate_tests_on_base"].map(|side| facts[side]["passed"].clone())
+}
+
+#[test]
+fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
+    let scene = scene();
+    let honest = "echo 'echo more' > src/more.sh; \
+                  echo 'test \"$(sh src/more.sh)\" = more' > tests/more.sh";
+    let cases = [
+        (
+            "a feature with its test",
+            honest,
+            [json!(true), json!(false)],
+        ),
+        (
+            "a test that was bent",
+            "echo 'echo 2' > src/count.sh; sed -i s/1/2/ tests/count.sh",
+            [json!(false), json!(false)],
+        ),
+        (
+            "a test of nothing",
+            "echo 'echo more' > src/more.sh; echo true > tests/more.sh",
+            [json!(true), json!(true)],
+        ),
+        (
+            "a test that was removed",
+            "echo 'echo 2' > src/count.sh; rm tests/count.sh; echo true > tests/a.sh",
+            [json!(false), json!(true)],
+        ),
+        (
+            "no test",
+            "echo 'echo more' > src/more.sh",
+            [Value::Null, Value::Null],
+        ),
+        (
+            "nothing but a test",
+            "echo true > tests/more.sh",
+            [Value::Null, Value::Null],
+        ),
+    ];
+    for (name, script, want) in cases {
+        assert_eq!(passed(&run(&scene, script)), want, "{name}");
+    }
+    // Again, the commands need not run once more.
+    let again = run(&scene, honest);
+    let facts = &again.json["tests"]["two_sided"];
+    assert_eq!(facts["base_tests_on_candidate"]["cached"], json!(true));
+    assert_eq!(facts["test_files"], json!(["tests/more.sh"]));
+    let id = again.text("run_id");
+    let shown = scene.ask(&["show", id]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for words in [
+        "the tests of the base, with the change, pass",
+        "the changed tests, without the change, fail",
+    ] {
+        assert!(shown.contains(words), "{shown}");
+    }
+    let report = scene.evidence(id, "reports/test_report.json");
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    assert_eq!(report["x_provost"]["facts"]["two_sided"], *facts);
+    assert_eq!(scene.ask(&["replay", id, "--json"]).exit, 0);
+}
