@@ -73,7 +73,7 @@ struct Programs {
 /// Files that a snapshot still takes for new are as old as this afterwards.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// Builds everything for release and measures it.
+/// Builds everything as it is installed, and measures it.
 pub fn run(length: Length) -> Result<Report, BenchError> {
     let programs = Programs::build()?;
     let mut report = Report::new(length.pick(1.5, 1.0));
@@ -94,6 +94,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
         APPEND,
     );
     starts::runs(&programs, &ground, length, &mut report)?;
+    starts::verification(&programs, &ground, length, &mut report)?;
     starts::commands(&programs, length, &mut report)?;
     starts::judgements(&programs, &ground, length, &mut report)?;
     proxy::measure(&programs, &ground, length, &mut report)?;
@@ -188,7 +189,7 @@ impl Programs {
         // One package at a time: together they would share features that only tests ask for.
         for target in targets {
             let status = Command::new(&cargo)
-                .args(["build", "--quiet", "--release"])
+                .args(["build", "--quiet", "--profile", "dist"])
                 .args(target)
                 .status()?;
             if !status.success() {
@@ -201,7 +202,7 @@ impl Programs {
         let target = own.parent().and_then(Path::parent);
         let target = target.ok_or_else(|| BenchError("no target directory".to_owned()))?;
         Ok(Self {
-            directory: target.join("release"),
+            directory: target.join("dist"),
         })
     }
 

@@ -40,11 +40,7 @@ impl Entry {
     /// wrong pack, because no reader takes ids from it.
     pub fn named(oid: Oid, kind: Kind, bytes: &[u8]) -> Self {
         let mut encoded = announce(kind, bytes.len());
-        let level = flate2::Compression::fast();
-        let mut deflater = flate2::write::ZlibEncoder::new(&mut encoded, level);
-        // Writing into memory does not fail.
-        let _ = deflater.write_all(bytes);
-        let _ = deflater.finish();
+        deflate(&mut encoded, &[bytes]);
         Self { oid, encoded }
     }
 
@@ -57,6 +53,24 @@ impl Entry {
     pub fn size(&self) -> usize {
         self.encoded.len()
     }
+}
+
+/// The object of `kind` with these `bytes`, as git keeps it in a file of its own.
+pub fn loose(kind: Kind, bytes: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let head = format!("{} {}\0", kind.word(), bytes.len());
+    deflate(&mut file, &[head.as_bytes(), bytes]);
+    file
+}
+
+/// Appends `parts` to `target`, deflated as one.
+fn deflate(target: &mut Vec<u8>, parts: &[&[u8]]) {
+    let mut deflater = flate2::write::ZlibEncoder::new(target, flate2::Compression::fast());
+    // Writing into memory does not fail.
+    for part in parts {
+        let _ = deflater.write_all(part);
+    }
+    let _ = deflater.finish();
 }
 
 /// The bytes in front of an object: its kind and inflated size.

@@ -40,7 +40,7 @@ use card::{Card, Policy};
 use finding::Findings;
 pub use gate::{Document, Gate};
 use rule::Effort;
-pub use snapshot::{Difference, Snapshot};
+pub use snapshot::{Difference, Snapshot, render as render_snapshot};
 pub(crate) use validator::CHECKS;
 
 /// The task card, always there.

@@ -87,7 +87,8 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     if state.finished.is_some() {
         return Ok(());
     }
-    record(ports, &mut state, Fact::Resumed { owner })
+    record(ports, &mut state, Fact::Resumed { owner })?;
+    ports.ledger.settle()
 }
 
 /// Drives the run to its seal.
@@ -98,6 +99,8 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Do(step) => {
                 let wish = ports.observer.begins(&state, step);
                 record(ports, &mut state, Fact::Started { step })?;
+                // What is about to happen is on disk before it does; so is all that led to it.
+                ports.ledger.settle()?;
                 match wish {
                     // What was done is saved and what was left removed, whoever wants the end.
                     Wish::Cancel if !matches!(step, Step::Capture | Step::Clean) => cancelled(step),
@@ -114,6 +117,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Exhaust { fixes } => Fact::Exhausted { fixes },
             Next::Finish(verdict) => Fact::Finished { verdict },
             Next::Seal => {
+                ports.ledger.settle()?;
                 if !seal::is_sealed(ports)? {
                     seal::seal(ports, &state)?;
                 }
@@ -131,6 +135,9 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
 }
 
 /// Writes `fact` down, if it can have happened, then takes it in.
+///
+/// It is on disk before the next effect: syncing each record for itself would cost more than all
+/// that is judged between two effects.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
     let names = Names {
@@ -143,7 +150,7 @@ fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), Po
     after.apply(fact).map_err(|misplaced| {
         PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
     })?;
-    ports.ledger.append(event)?;
+    ports.ledger.note(event)?;
     after.latest = now;
     *state = after;
     Ok(())

@@ -71,7 +71,8 @@ impl Ground {
         let repository = Repository::discover(&checkout)?;
         let commit = repository.resolve("HEAD")?;
         let base = repository.commit_tree(&commit)?;
-        let files = repository.read_tree(&base)?;
+        let read = repository.read_tree(&base)?;
+        let files = &read.files;
         let step = (files.len() / EDITS).max(1);
         let spread = files.keys().step_by(step).take(EDITS);
         let edited: Vec<String> = spread.map(ToString::to_string).collect();

@@ -20,7 +20,9 @@ mod checkouts;
 mod files;
 pub mod land;
 mod locate;
+mod loose;
 mod merge;
+mod plain;
 mod read;
 mod refs;
 mod run;
@@ -29,6 +31,7 @@ mod status;
 mod write;
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use provost_core::object::{Collision, Kind, ObjectFormat, Oid};
@@ -205,6 +208,10 @@ pub struct Repository {
     checkout: Option<PathBuf>,
     top: Option<PathBuf>,
     format: ObjectFormat,
+    /// The tree that was read last, with its id.
+    last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
+    /// Whether refs are plain files of git's oldest layout.
+    is_plain: bool,
 }
 
 impl Repository {

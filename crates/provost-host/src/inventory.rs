@@ -100,9 +100,33 @@ pub enum InventoryError {
 /// Every file of a directory with the digest of what it holds.
 pub type Files = BTreeMap<RepoPath, Sha>;
 
-/// Takes the inventory of `directory`. A cache saves reading what did not change, and is brought
-/// up to date.
-pub fn take(directory: &Path, cache: Option<&mut Cache>) -> Result<Files, InventoryError> {
+/// Every file of a directory as it was found.
+#[derive(Debug)]
+pub struct Inventory {
+    /// Sorted by path.
+    rows: Vec<Row>,
+    /// When the first file was looked at.
+    began: i128,
+    /// Whether the cache knew all of this, and nothing else.
+    known: bool,
+}
+
+impl Inventory {
+    /// The files, sorted by path.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&RepoPath, &Sha)> {
+        self.rows.iter().map(|row| (&row.path, &row.sha))
+    }
+
+    /// The files.
+    pub fn into_files(self) -> Files {
+        let files = self.rows.into_iter();
+        files.map(|row| (row.path, row.sha)).collect()
+    }
+}
+
+/// Takes the inventory of `directory`. A cache saves reading what did not change; it learns of the
+/// rest by [`Cache::keep`].
+pub fn take(directory: &Path, cache: Option<&Cache>) -> Result<Inventory, InventoryError> {
     let open = |source: io::Error| InventoryError::Open {
         path: directory.to_owned(),
         source,
@@ -113,22 +137,15 @@ pub fn take(directory: &Path, cache: Option<&mut Cache>) -> Result<Files, Invent
     let began = cache::now();
     let walk = Walk {
         room: AtomicU64::new(MOST_BYTES),
-        known: cache.as_deref().map(Cache::known).unwrap_or_default(),
+        known: cache.map(Cache::known).unwrap_or_default(),
     };
     let mut rows = walk.directory(&root, &RawPath::new(""), 0)?;
     if rows.len() > MOST {
         return Err(InventoryError::TooMany);
     }
-    let fresh = rows.iter().any(|row| row.read);
-    let gone = walk.known.len() > rows.len();
-    drop(walk);
-    if let Some(cache) = cache
-        && (fresh || gone)
-    {
-        rows.par_sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        cache.replace(&rows, began);
-    }
-    Ok(rows.into_iter().map(|row| (row.path, row.sha)).collect())
+    let known = walk.known.len() == rows.len() && rows.iter().all(|row| !row.read);
+    rows.par_sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(Inventory { rows, began, known })
 }
 
 /// A file that was found.

@@ -58,8 +58,8 @@ impl Checkout for SharedCheckout {
             return Ok(Moved::new());
         }
         let all = |tree: &str| -> Result<Vec<_>, PortError> {
-            let files = self.repo.read_tree(&Self::oid(tree)?).map_err(refuse)?;
-            Ok(files.into_iter().collect())
+            let read = self.repo.read_tree(&Self::oid(tree)?).map_err(refuse)?;
+            Ok(read.files.clone().into_iter().collect())
         };
         let node =
             |node: &provost_core::change::Node| format!("{} {}", node.mode.digits(), node.oid);

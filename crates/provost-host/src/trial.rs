@@ -129,7 +129,7 @@ fn tried(
     seconds: u64,
 ) -> Result<Vec<Tried>, TrialError> {
     copy(workspace, files, tree)?;
-    if inventory::take(tree, None)? != *files {
+    if inventory::take(tree, None)?.into_files() != *files {
         return Err(TrialError::Changed);
     }
     let mut profile = Profile::minimal();
@@ -143,7 +143,7 @@ fn tried(
     let mut results = Vec::new();
     for argv in commands {
         results.push(one(&profile, argv, tree)?);
-        let after = inventory::take(tree, None)?;
+        let after = inventory::take(tree, None)?.into_files();
         let altered = files
             .iter()
             .find(|(path, sha)| after.get(*path) != Some(*sha));

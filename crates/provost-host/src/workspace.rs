@@ -200,12 +200,13 @@ pub fn create(
     make_private(dir)?;
     let checkout = dir.join(COPY);
     make_private(&checkout)?;
-    let files = repo.read_tree(tree)?;
-    let written = checkout::write(repo, &files, &checkout)?;
+    let read = repo.read_tree(tree)?;
+    let files = &read.files;
+    let written = checkout::write(repo, files, &checkout)?;
     let git = match private {
         None => None,
         Some(private) => {
-            let index = index::render(repo.format(), &files, &written);
+            let index = index::render(repo.format(), files, &written);
             Some(make_git(repo, &checkout, private, &index)?)
         }
     };
@@ -246,10 +247,11 @@ pub fn create_between(
     make_private(dir)?;
     let delta = dir.join(DELTA);
     make_private(&delta)?;
-    let files = repo.read_tree(tree)?;
+    let read = repo.read_tree(tree)?;
+    let files = &read.files;
     let mut facts = lower.facts();
-    facts.extend(delta::write(repo, lower.tree(), (tree, &files), &delta)?);
-    let index = index::render(repo.format(), &files, &facts);
+    facts.extend(delta::write(repo, lower.tree(), (tree, files), &delta)?);
+    let index = index::render(repo.format(), files, &facts);
     overlay(repo, vec![delta, lower.files()], dir, private, &index)
 }
 

@@ -40,10 +40,14 @@ impl ports::Ledger for DrivenLedger {
         &self.records
     }
 
-    fn append(&mut self, event: Event) -> Result<(), PortError> {
-        let record = self.file.append(event).map_err(refuse)?;
+    fn note(&mut self, event: Event) -> Result<(), PortError> {
+        let record = self.file.note(event).map_err(refuse)?;
         self.records.push(record);
         Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), PortError> {
+        self.file.settle().map_err(refuse)
     }
 
     fn head(&self) -> Head {

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A record is on disk before [`FileLedger::append`] returns it.
+//! - A record is on disk before [`FileLedger::append`] returns it, or the next
+//!   [`FileLedger::settle`] returns.
 //! - One process appends; it holds the [`DriverLock`](crate::lock::DriverLock) of the run. Only it
 //!   removes a line that a crash left unfinished; readers leave the file as it is.
 //! - After a failed write or sync nobody knows what is on disk, so the ledger takes nothing more.
@@ -31,6 +32,8 @@ pub struct FileLedger {
     length: u64,
     head: Head,
     poisoned: bool,
+    /// Whether every record is on disk.
+    settled: bool,
     disk: Disk,
 }
 
@@ -84,6 +87,7 @@ impl FileLedger {
             length,
             head,
             poisoned: false,
+            settled: true,
             disk: DISK,
         }
     }
@@ -95,11 +99,27 @@ impl FileLedger {
 
     /// Gives `event` the next place; the record is on disk when this returns.
     pub fn append(&mut self, event: Event) -> Result<Record, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned {
-                path: self.path.clone(),
-            });
+        let record = self.note(event)?;
+        self.settle()?;
+        Ok(record)
+    }
+
+    /// Returns when every record is on disk.
+    pub fn settle(&mut self) -> Result<(), StoreError> {
+        self.require_sound()?;
+        if self.settled {
+            return Ok(());
         }
+        self.poisoned = true;
+        (self.disk.sync)(&self.file).map_err(StoreError::io("sync", &self.path))?;
+        self.poisoned = false;
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Gives `event` the next place; a reader sees it, and a power failure may still take it away.
+    pub fn note(&mut self, event: Event) -> Result<Record, StoreError> {
+        self.require_sound()?;
         let mut head = self.head.clone();
         let record = head.append(event);
         let mut line = record.line();
@@ -117,11 +137,21 @@ impl FileLedger {
         self.require_length(self.length)?;
         self.write_line(line.as_bytes())?;
         self.require_length(length)?;
-        (self.disk.sync)(&self.file).map_err(StoreError::io("sync", &self.path))?;
         self.poisoned = false;
+        self.settled = false;
         self.length = length;
         self.head = head;
         Ok(record)
+    }
+
+    /// Refuses to go on after a failed write or sync.
+    fn require_sound(&self) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
     }
 
     /// Writes one line at the end, in one call: a reader sees it whole or without its end.

@@ -27,8 +27,8 @@ impl Origin for GitOrigin<'_> {
     }
 
     fn policy(&self, tree: &Oid) -> Result<Policy, PortError> {
-        let files = self.0.read_tree(tree).map_err(git)?;
-        let Some(file) = files.get(&RawPath::new(policy::FILE)) else {
+        let top = self.0.read_top(tree).map_err(git)?;
+        let Some(file) = top.files.get(&RawPath::new(policy::FILE)) else {
             return Ok(Policy::default());
         };
         let bytes = self.0.blob(&file.oid).map_err(git)?;

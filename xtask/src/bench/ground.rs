@@ -34,9 +34,7 @@ impl Ground {
         let place = self.fresh()?;
         fs::create_dir(place.join("src"))?;
         fs::write(place.join("src/old"), "old\n")?;
-        let check = place.join("check.sh");
-        fs::write(&check, "#!/bin/sh\ntest -f src/new\n")?;
-        fs::set_permissions(&check, fs::Permissions::from_mode(0o755))?;
+        add_check(&place)?;
         commit(&place)?;
         Ok(place)
     }
@@ -50,6 +48,7 @@ impl Ground {
             let text = format!("file {number}\n").repeat(1 + number % 40 * 20);
             fs::write(directory.join(format!("f{number}.txt")), text)?;
         }
+        add_check(&place)?;
         commit(&place)?;
         fs::write(place.join("d0/e0/f0.txt"), "changed\n")?;
         Ok(place.display().to_string())
@@ -57,15 +56,22 @@ impl Ground {
 
     /// How long one whole run takes in `repository`.
     pub(super) fn run(&self, provost: &Path, repository: &Path) -> Result<f64, BenchError> {
-        let mut command = Command::new(provost);
+        let mut command = self.command(provost, repository);
         command
             .args(["--json", "run", "write a file", "--allow", "src"])
             .args(["--accept", "./check.sh"])
-            .args(["--agent-cmd", "sh -c 'echo new > src/new'"])
+            .args(["--agent-cmd", "sh -c 'mkdir -p src; echo new > src/new'"]);
+        time(&mut command)
+    }
+
+    /// The program in `repository`, with keys and caches of this ground.
+    pub(super) fn command(&self, provost: &Path, repository: &Path) -> Command {
+        let mut command = Command::new(provost);
+        command
             .current_dir(repository)
             .env("PROVOST_KEYS", self.path().join("keys"))
             .env("XDG_CACHE_HOME", self.path().join("cache"));
-        time(&mut command)
+        command
     }
 
     /// A new empty directory.
@@ -75,6 +81,14 @@ impl Ground {
         fs::create_dir(&place)?;
         Ok(place)
     }
+}
+
+/// The acceptance command of every run: it wants what the agent is to write.
+fn add_check(place: &Path) -> Result<(), BenchError> {
+    let check = place.join("check.sh");
+    fs::write(&check, "#!/bin/sh\ntest -f src/new\n")?;
+    fs::set_permissions(&check, fs::Permissions::from_mode(0o755))?;
+    Ok(())
 }
 
 pub(super) fn commit(place: &Path) -> Result<(), BenchError> {

@@ -7,8 +7,14 @@ use std::process::Command;
 use super::sample::{Sample, take_turns};
 use super::{BenchError, Ground, Length, Programs, Report, has, table, time};
 
-/// A whole trivial run, in starts of a box.
-const RUN: f64 = 40.0;
+/// The first trivial run on a base, which tests the base too, in starts of a box.
+const FIRST_RUN: f64 = 40.0;
+
+/// A later one.
+const LATER_RUN: f64 = 25.0;
+
+/// Verifying a bundle, in runs of `sha256sum` over its files.
+const VERIFY: f64 = 3.0;
 
 /// `provost --version`, in starts of a program that does nothing.
 const VERSION: f64 = 6.0;
@@ -36,8 +42,41 @@ pub(super) fn runs(
     }
     let start = Sample::of(boxes);
     let (first, later) = (Sample::of(first), Sample::of(later));
-    report.judge("first run on a base : box start", first, start, RUN);
-    report.judge("later run on a base : box start", later, start, RUN);
+    report.judge("first run on a base : box start", first, start, FIRST_RUN);
+    report.judge("later run on a base : box start", later, start, LATER_RUN);
+    Ok(())
+}
+
+/// Verifying the bundle of one run, from start to exit.
+pub(super) fn verification(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let repository = ground.repository()?;
+    ground.run(&programs.provost(), &repository)?;
+    let mut files = Vec::new();
+    list(&repository.join(".provost/runs"), &mut files)?;
+    let mut ours = || {
+        let mut command = ground.command(&programs.provost(), &repository);
+        time(command.args(["verify", "last"]))
+    };
+    let mut sums = || time(Command::new("sha256sum").args(&files));
+    let [ours, sums] = take_turns(length.pick(20, 60), &mut [&mut ours, &mut sums])?;
+    report.judge("verify of a bundle : sha256sum", ours, sums, VERIFY);
+    Ok(())
+}
+
+fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), BenchError> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Workspaces of a large base, and what is captured from them.
 
 use super::ground::Ground;
+use super::sample::Sample;
 use super::table::Report;
 use super::{BenchError, Programs};
 
@@ -9,6 +10,9 @@ const WORKSPACE: f64 = 0.02;
 
 /// A capture after twenty edits, in calls of `git status`.
 const CAPTURE: f64 = 0.3;
+
+/// A whole run on a warm base, in calls of `git worktree add`.
+const RUN: f64 = 0.1;
 
 /// From how many files on that is judged: in a smaller base both are starts of git, and little else.
 const LARGE: usize = 50_000;
@@ -32,6 +36,18 @@ pub(super) fn measure(
         added,
     );
     report.tell("the same as a copy : worktree", found.of("copy"), added);
+    let name = format!("run on {files} files : worktree");
+    let provost = programs.provost();
+    ground.run(&provost, checkout.as_ref())?;
+    let runs: Result<Vec<f64>, BenchError> = (0..3)
+        .map(|_| ground.run(&provost, checkout.as_ref()))
+        .collect();
+    let run = Sample::of(runs?);
+    if files >= LARGE {
+        report.judge(&name, run, added, RUN);
+    } else {
+        report.tell(&name, run, added);
+    }
     let (capture, status) = (found.of("capture"), found.of("git-status"));
     let name = "capture of 20 edits : git status";
     if files >= LARGE {

@@ -49,29 +49,7 @@ impl Snapshot {
 
     /// The bytes of the file that holds the snapshot.
     pub fn render(&self) -> String {
-        // By hand: a value of a hundred thousand rows would be built only to be taken apart.
-        let quoted = |text: &str| Value::from(text).to_string();
-        let time = self
-            .captured_at
-            .as_deref()
-            .map_or("null".to_owned(), quoted);
-        let mut text = format!(
-            "{{\n  \"schema_version\": \"{VERSION}\",\n  \"captured_at\": {time},\n  \"files\": {{"
-        );
-        let mut gap = "\n";
-        // Hardly any path has a character that JSON writes in another way.
-        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        for (path, digest) in &self.files {
-            text.push_str(gap);
-            if path.bytes().all(is_plain) {
-                text.extend(["    \"", path, "\""]);
-            } else {
-                text.extend(["    ", &quoted(path)]);
-            }
-            text.extend([": \"", digest, "\""]);
-            gap = ",\n";
-        }
-        text + "\n  }\n}\n"
+        render(self.captured_at.as_deref(), self.files.iter())
     }
 
     /// What changed from this one to `after`.
@@ -91,6 +69,34 @@ impl Snapshot {
         difference.removed = gone.cloned().collect();
         difference
     }
+}
+
+/// The bytes of the file that holds a snapshot of `files`, which are sorted by path.
+pub fn render(
+    captured_at: Option<&str>,
+    files: impl Iterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+) -> String {
+    // By hand: a value of a hundred thousand rows would be built only to be taken apart.
+    let quoted = |text: &str| Value::from(text).to_string();
+    let time = captured_at.map_or("null".to_owned(), quoted);
+    let mut text = format!(
+        "{{\n  \"schema_version\": \"{VERSION}\",\n  \"captured_at\": {time},\n  \"files\": {{"
+    );
+    let mut gap = "\n";
+    // Hardly any path has a character that JSON writes in another way.
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    for (path, digest) in files {
+        let (path, digest) = (path.as_ref(), digest.as_ref());
+        text.push_str(gap);
+        if path.bytes().all(is_plain) {
+            text.extend(["    \"", path, "\""]);
+        } else {
+            text.extend(["    ", &quoted(path)]);
+        }
+        text.extend([": \"", digest, "\""]);
+        gap = ",\n";
+    }
+    text + "\n  }\n}\n"
 }
 
 /// Reads a snapshot as far as it can be read.

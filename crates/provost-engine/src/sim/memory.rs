@@ -12,12 +12,15 @@ use super::Power;
 use super::host::LOG;
 use crate::ports::{Bundle, Kept, Ledger, PortError, Registry};
 
-/// A ledger in memory.
+/// A ledger in memory, which forgets what was not settled when the power fails.
 #[derive(Debug)]
 pub struct SimLedger {
     power: Power,
     records: Vec<Record>,
     head: Head,
+    unsettled: Vec<Event>,
+    /// The start of the machine that the unsettled events are of.
+    start: u32,
 }
 
 impl SimLedger {
@@ -27,6 +30,8 @@ impl SimLedger {
             power: power.clone(),
             records: Vec::new(),
             head: Head::genesis(),
+            unsettled: Vec::new(),
+            start: power.starts(),
         }
     }
 }
@@ -36,13 +41,26 @@ impl Ledger for SimLedger {
         &self.records
     }
 
-    fn append(&mut self, event: Event) -> Result<(), PortError> {
+    fn note(&mut self, event: Event) -> Result<(), PortError> {
+        if self.start != self.power.starts() {
+            self.start = self.power.starts();
+            self.unsettled.clear();
+        }
+        let Self {
+            power, unsettled, ..
+        } = self;
+        power.call(|| unsettled.push(event))
+    }
+
+    fn settle(&mut self) -> Result<(), PortError> {
         let Self {
             power,
             records,
             head,
+            unsettled,
+            ..
         } = self;
-        power.call(|| records.push(head.append(event)))
+        power.call(|| records.extend(unsettled.drain(..).map(|event| head.append(event))))
     }
 
     fn head(&self) -> Head {

@@ -234,7 +234,7 @@ pub fn checkout_fast_forward(
     ground.refuse_dirty(&view)?;
     let (before, after) = (repo.commit_tree(from)?, repo.commit_tree(to)?);
     let changes = repo.differences(&before, &after)?;
-    ground.refuse_in_the_way(&changes, &repo.read_tree(&before)?)?;
+    ground.refuse_in_the_way(&changes, &repo.read_tree(&before)?.files)?;
     ground.refuse_filtered(&view, &changes)?;
     ground.update_files(&view, &["--dry-run"], from, to)?;
     if found == *from {

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use provost_core::object::ObjectFormat;
 
 use super::run::{Place, unexpected};
 use super::side::SideGit;
-use super::{Git, GitError, Repository, system};
+use super::{Git, GitError, Repository, plain, system};
 
 /// The longest `.git` or `commondir` file we read.
 const LONGEST: u64 = 8192;
@@ -45,7 +46,12 @@ impl Repository {
         avoid.retain(|place| place.parent().is_some());
         refuse_waiting(&[&git_dir, &common_dir])?;
         let git = Git::find(&avoid)?;
-        let format = format_of(&git, &git_dir)?;
+        let is_plain = plain::is_plain(&common_dir);
+        let format = if is_plain {
+            ObjectFormat::Sha1
+        } else {
+            format_of(&git, &git_dir)?
+        };
         let scratch = absolute(scratch, Path::new(""))?;
         Ok(Self {
             idle: super::batch::Idle::default(),
@@ -57,6 +63,8 @@ impl Repository {
             checkout,
             top,
             format,
+            is_plain,
+            last_tree: Mutex::default(),
         })
     }
 }

@@ -52,7 +52,7 @@ impl Repository {
         match output.status.code() {
             Some(0) => {
                 let tree = tree.ok_or_else(|| unexpected("merge-tree"))?;
-                self.read_trees(&tree)?;
+                self.read_tree(&tree)?;
                 Ok(Merged::Clean(tree))
             }
             Some(1) => {

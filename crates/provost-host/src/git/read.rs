@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 
 use provost_core::change::{Change, Node};
-use provost_core::object::{Kind, Mode, Oid};
+use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::{LONGEST, RawPath};
 use provost_core::tree::{self, Trees};
 
@@ -31,6 +32,11 @@ impl Repository {
         if rev.is_empty() || rev.starts_with('-') || rev.contains(char::is_control) {
             return Err(no_commit());
         }
+        if let Some(commit) = self.plainly(rev)?
+            && self.commit_tree(&commit).is_ok()
+        {
+            return Ok(commit);
+        }
         let peeled = format!("{rev}^{{commit}}");
         let arguments = [
             "rev-parse",
@@ -49,6 +55,20 @@ impl Repository {
         Ok(oid)
     }
 
+    /// The object that `rev` names, if no git has to be asked for it.
+    fn plainly(&self, rev: &str) -> Result<Option<Oid>, GitError> {
+        if let Ok(oid) = Oid::try_from(rev) {
+            return Ok((oid.format() == self.format).then_some(oid));
+        }
+        if rev != "HEAD" {
+            return Ok(None);
+        }
+        match self.head_branch()? {
+            Some(branch) => self.ref_value(&branch),
+            None => Ok(None),
+        }
+    }
+
     /// The tree of a commit.
     pub fn commit_tree(&self, commit: &Oid) -> Result<Oid, GitError> {
         let bytes = self.batch()?.one(commit, Kind::Commit)?;
@@ -57,18 +77,40 @@ impl Repository {
             .ok_or_else(|| unexpected("cat-file"))
     }
 
-    /// What stands at each path of a tree.
-    pub fn read_tree(&self, root: &Oid) -> Result<BTreeMap<RawPath, Node>, GitError> {
-        self.read_trees(root).map(|read| read.files)
+    /// What stands at the top of a tree.
+    pub fn read_top(&self, root: &Oid) -> Result<TreeRead, GitError> {
+        let mut read = TreeRead::default();
+        let level = vec![(RawPath::new(""), root.clone())];
+        self.read_level(&mut self.batch()?, &mut read, level)?;
+        Ok(read)
     }
 
-    /// The same, with the tree objects.
-    pub fn read_trees(&self, root: &Oid) -> Result<TreeRead, GitError> {
+    /// Everything a tree holds.
+    ///
+    /// One that was read before is remembered, because a run asks for its base again and again; of
+    /// another one only the objects are read that the last one did not have.
+    pub fn read_tree(&self, root: &Oid) -> Result<Arc<TreeRead>, GitError> {
+        let last = self.last_tree.lock().ok().and_then(|last| last.clone());
+        if let Some((_, read)) = last.as_ref().filter(|(known, _)| known == root) {
+            return Ok(Arc::clone(read));
+        }
+        let known = last.map(|(_, read)| read).unwrap_or_default();
         let mut batch = self.batch()?;
         let mut read = TreeRead::default();
         let mut level = vec![(RawPath::new(""), root.clone())];
         while !level.is_empty() {
-            level = self.read_level(&mut batch, &mut read, level)?;
+            let (here, asked) = places(level)
+                .into_iter()
+                .partition(|(oid, _)| known.trees.contains_key(oid));
+            level = self.read_places(&mut batch, &mut read, &asked)?;
+            for (oid, paths) in &here {
+                let bytes = known.trees.get(oid).cloned().unwrap_or_default();
+                level.extend(read.take(self.format, oid, bytes, paths)?);
+            }
+        }
+        let read = Arc::new(read);
+        if let Ok(mut last) = self.last_tree.lock() {
+            *last = Some((root.clone(), Arc::clone(&read)));
         }
         Ok(read)
     }
@@ -80,11 +122,15 @@ impl Repository {
         read: &mut TreeRead,
         level: Vec<(RawPath, Oid)>,
     ) -> Result<Vec<(RawPath, Oid)>, GitError> {
-        // A tree that stands in many places is read once, but its files count in each.
-        let mut places: BTreeMap<Oid, Vec<RawPath>> = BTreeMap::new();
-        for (path, oid) in level {
-            places.entry(oid).or_default().push(path);
-        }
+        self.read_places(batch, read, &places(level))
+    }
+
+    fn read_places(
+        &self,
+        batch: &mut Batch,
+        read: &mut TreeRead,
+        places: &Places,
+    ) -> Result<Vec<(RawPath, Oid)>, GitError> {
         let mut below = Vec::new();
         batch.each(places.keys(), |oid, kind, bytes| {
             if kind != Kind::Tree {
@@ -94,30 +140,8 @@ impl Repository {
                     wanted: Kind::Tree,
                 });
             }
-            let bad = |source| GitError::Tree {
-                oid: oid.clone(),
-                source,
-            };
-            let entries = tree::parse(&bytes, self.format).map_err(bad)?;
-            for directory in places.get(oid).into_iter().flatten() {
-                for entry in &entries {
-                    let path = directory.join(&entry.name);
-                    if path.as_bytes().len() > LONGEST {
-                        let path = directory.clone();
-                        return Err(bad(tree::TreeError::TooLong { path }));
-                    }
-                    if entry.mode == Mode::Tree {
-                        below.push((path, entry.oid.clone()));
-                    } else {
-                        let side = Node {
-                            mode: entry.mode,
-                            oid: entry.oid.clone(),
-                        };
-                        read.files.insert(path, side);
-                    }
-                }
-            }
-            read.trees.insert(oid.clone(), bytes);
+            let paths = places.get(oid).map_or(&[][..], Vec::as_slice);
+            below.extend(read.take(self.format, oid, bytes, paths)?);
             Ok(())
         })?;
         Ok(below)
@@ -238,6 +262,55 @@ impl Repository {
             }
         }
         Ok(pairs)
+    }
+}
+
+/// Where each tree stands: one that stands in many places is read once, but its files count in each.
+type Places = BTreeMap<Oid, Vec<RawPath>>;
+
+fn places(level: Vec<(RawPath, Oid)>) -> Places {
+    let mut places = Places::new();
+    for (path, oid) in level {
+        places.entry(oid).or_default().push(path);
+    }
+    places
+}
+
+impl TreeRead {
+    /// Takes in the tree `oid`, which stands at each of `directories`, and gives those below.
+    fn take(
+        &mut self,
+        format: ObjectFormat,
+        oid: &Oid,
+        bytes: Vec<u8>,
+        directories: &[RawPath],
+    ) -> Result<Vec<(RawPath, Oid)>, GitError> {
+        let bad = |source| GitError::Tree {
+            oid: oid.clone(),
+            source,
+        };
+        let entries = tree::parse(&bytes, format).map_err(bad)?;
+        let mut below = Vec::new();
+        for directory in directories {
+            for entry in &entries {
+                let path = directory.join(&entry.name);
+                if path.as_bytes().len() > LONGEST {
+                    let path = directory.clone();
+                    return Err(bad(tree::TreeError::TooLong { path }));
+                }
+                if entry.mode == Mode::Tree {
+                    below.push((path, entry.oid.clone()));
+                } else {
+                    let side = Node {
+                        mode: entry.mode,
+                        oid: entry.oid.clone(),
+                    };
+                    self.files.insert(path, side);
+                }
+            }
+        }
+        self.trees.insert(oid.clone(), bytes);
+        Ok(below)
     }
 }
 

@@ -6,7 +6,7 @@ use provost_core::object::{ObjectFormat, Oid};
 use provost_core::run::refs::{BRANCHES, KEPT};
 
 use super::run::{failed, unexpected};
-use super::{GitError, Repository};
+use super::{GitError, Repository, plain};
 
 /// Where the refs we write live.
 const OURS: &[&str] = &[KEPT, BRANCHES];
@@ -61,11 +61,22 @@ impl Repository {
 
     /// Where a ref is.
     pub fn ref_value(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        check(name, &["refs/"])?;
+        if self.is_plain
+            && let Ok(value) = plain::value(&self.common_dir, name)
+        {
+            return Ok(value);
+        }
         Ok(self.refs(name)?.remove(name))
     }
 
     /// The branch that `HEAD` names, such as `refs/heads/main`; `None` if it names a commit.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        if self.is_plain
+            && let Ok(branch) = plain::head(&self.git_dir)
+        {
+            return Ok(Some(branch));
+        }
         let arguments = ["symbolic-ref", "--quiet", "HEAD"];
         let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
         match output.status.code() {

@@ -7,7 +7,7 @@ use provost_core::object::{Kind, Oid};
 use provost_core::pack;
 
 use super::run::unexpected;
-use super::{GitError, Place, Repository};
+use super::{GitError, Place, Repository, loose};
 
 /// From how many objects on a pack is kept as one.
 const KEEP_PACK: u32 = 100;
@@ -48,12 +48,17 @@ impl Repository {
         if count == 0 {
             return Ok(());
         }
-        let arguments: &[&str] = if count < KEEP_PACK {
-            &["unpack-objects", "-q"]
+        if count >= KEEP_PACK {
+            self.git
+                .run(&self.at_side(), &["index-pack", "--stdin"], pack)?;
+        } else if loose::is_ours_alone(&self.objects) {
+            let objects = pack::read(&pack, self.format).map_err(|_| unexpected("pack"))?;
+            loose::write(&self.objects, &objects)?;
         } else {
-            &["index-pack", "--stdin"]
-        };
-        self.git.run(&self.at_side(), arguments, pack)?;
+            // Git knows which modes files need that others share.
+            self.git
+                .run(&self.at_side(), &["unpack-objects", "-q"], pack)?;
+        }
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl<'a> Layers<'a> {
             .map(|change| (change.path.clone(), change))
             .collect();
         Ok(Self {
-            base: repo.read_tree(base_tree)?,
+            base: repo.read_tree(base_tree)?.files.clone(),
             base_tree: base_tree.clone(),
             repo,
             on_disk,

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Row, Sha};
+use super::{Inventory, Row, Sha};
 
 /// What a cache begins with; another version has another one.
 const MAGIC: &[u8; 16] = b"provost-files-1\n";
@@ -84,8 +84,17 @@ impl Cache {
         }
     }
 
+    /// Remembers `inventory`, which was taken with this cache.
+    pub fn keep(&mut self, inventory: &Inventory) -> io::Result<()> {
+        if inventory.known {
+            return Ok(());
+        }
+        self.replace(&inventory.rows, inventory.began);
+        self.save()
+    }
+
     /// Writes the cache, if there is anything new in it.
-    pub fn save(&self) -> io::Result<()> {
+    pub(super) fn save(&self) -> io::Result<()> {
         if !self.dirty {
             return Ok(());
         }

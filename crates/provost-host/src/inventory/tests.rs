@@ -15,6 +15,15 @@ fn age(file: &Path, seconds: u64) {
     file.set_modified(time).unwrap();
 }
 
+/// The files below `root`, and what the cache makes of them.
+fn files_of(root: &Path, cache: Option<&mut Cache>) -> Result<Files, InventoryError> {
+    let inventory = take(root, cache.as_deref())?;
+    if let Some(cache) = cache {
+        cache.keep(&inventory).unwrap();
+    }
+    Ok(inventory.into_files())
+}
+
 #[test]
 fn every_file_is_listed_and_no_link_followed() {
     let outer = tempfile::tempdir().unwrap();
@@ -31,7 +40,7 @@ fn every_file_is_listed_and_no_link_followed() {
     symlink("/", root.join("out")).unwrap();
     let fifo = root.join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let files = take(&root, None).unwrap();
+    let files = files_of(&root, None).unwrap();
     let names: Vec<&str> = files.keys().map(RepoPath::as_str).collect();
     let want = [
         "a/.git/config",
@@ -55,7 +64,7 @@ fn more_bytes_than_are_read_are_refused_at_once() {
     let scratch = tempfile::tempdir().unwrap();
     let file = fs::File::create(scratch.path().join("hole")).unwrap();
     file.set_len(MOST_BYTES + 1).unwrap();
-    let error = take(scratch.path(), None).unwrap_err();
+    let error = files_of(scratch.path(), None).unwrap_err();
     assert!(matches!(error, InventoryError::TooLarge(_)), "{error}");
 }
 
@@ -63,17 +72,17 @@ fn more_bytes_than_are_read_are_refused_at_once() {
 fn what_cannot_be_listed_stops_the_inventory() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a\nb"), "").unwrap();
-    let error = take(root.path(), None).unwrap_err();
+    let error = files_of(root.path(), None).unwrap_err();
     assert!(matches!(error, InventoryError::Name { .. }), "{error}");
     let nowhere = root.path().join("nowhere");
-    let error = take(&nowhere, None).unwrap_err();
+    let error = files_of(&nowhere, None).unwrap_err();
     assert!(matches!(error, InventoryError::Open { .. }), "{error}");
     if !rustix::process::geteuid().is_root() {
         let closed = tempfile::tempdir().unwrap();
         let file = closed.path().join("file");
         fs::write(&file, "").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o0)).unwrap();
-        let error = take(closed.path(), None).unwrap_err();
+        let error = files_of(closed.path(), None).unwrap_err();
         assert!(
             matches!(error, InventoryError::Unreadable { .. }),
             "{error}"
@@ -91,7 +100,7 @@ fn a_change_whose_times_were_set_back_is_seen_through_the_cache() {
     age(&file, 100);
     let place = outer.path().join("cache");
     let mut cache = Cache::open(&place);
-    let first = take(&root, Some(&mut cache)).unwrap();
+    let first = files_of(&root, Some(&mut cache)).unwrap();
     // The change time is too near to the reading, so nothing may be remembered of it.
     assert!(cache.known().is_empty());
     // As if the reading had begun long after the change.
@@ -106,14 +115,14 @@ fn a_change_whose_times_were_set_back_is_seen_through_the_cache() {
     cache.save().unwrap();
     let mut cache = Cache::open(&place);
     assert_eq!(cache.known().len(), 1);
-    assert_eq!(take(&root, Some(&mut cache)).unwrap(), first);
+    assert_eq!(files_of(&root, Some(&mut cache)).unwrap(), first);
     let times = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, "two").unwrap();
     let handle = fs::File::options().write(true).open(&file).unwrap();
     handle.set_modified(times).unwrap();
-    let second = take(&root, Some(&mut cache)).unwrap();
+    let second = files_of(&root, Some(&mut cache)).unwrap();
     assert_ne!(second, first);
-    assert_eq!(second, take(&root, None).unwrap());
+    assert_eq!(second, files_of(&root, None).unwrap());
 }
 
 #[test]
@@ -136,7 +145,7 @@ fn what_the_cache_knows_is_not_read_again_and_a_damaged_cache_is_none() {
     cache.save().unwrap();
     let mut cache = Cache::open(&place);
     assert_eq!(
-        take(&root, Some(&mut cache)).unwrap()[&path("file")],
+        files_of(&root, Some(&mut cache)).unwrap()[&path("file")],
         [9; 32]
     );
     let mut bytes = fs::read(&place).unwrap();
@@ -146,7 +155,7 @@ fn what_the_cache_knows_is_not_read_again_and_a_damaged_cache_is_none() {
     let mut cache = Cache::open(&place);
     assert!(cache.known().is_empty());
     assert_ne!(
-        take(&root, Some(&mut cache)).unwrap()[&path("file")],
+        files_of(&root, Some(&mut cache)).unwrap()[&path("file")],
         [9; 32]
     );
 }

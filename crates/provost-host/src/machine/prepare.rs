@@ -165,7 +165,7 @@ fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, Por
     let base = repo.read_tree(&plan.base.tree).map_err(git)?;
     let other = (plan.tree != plan.base.tree).then(|| repo.read_tree(&plan.tree));
     let files = other.transpose().map_err(git)?;
-    let files = files.as_ref().unwrap_or(&base);
+    let files = &files.as_ref().unwrap_or(&base).files;
     if let Some(path) = prepare::in_the_way(&plan.steps, files).into_iter().next() {
         let reason = format!("`{path}` of the tree lies where a prepared output goes");
         return Err(PortError::new(Code::PrepareFailed, reason));
@@ -175,7 +175,7 @@ fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, Por
     let mut is_changed = false;
     for step in &plan.steps {
         let inputs = inputs(step, files)?;
-        is_changed = is_changed || step.inputs_in(&base).as_ref() != Ok(&inputs);
+        is_changed = is_changed || step.inputs_in(&base.files).as_ref() != Ok(&inputs);
         let circumstances = Circumstances {
             // Of this step alone: one that is added later leaves the earlier layers as they are.
             toolchain: &identity::of(step),

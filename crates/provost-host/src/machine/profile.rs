@@ -175,12 +175,13 @@ impl Machine {
 
     /// Files of its tree that the agent may not write, as they are called in the box.
     fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
-        let files = self.repo.read_tree(&agent.tree).map_err(git)?;
+        let tree = self.repo.read_tree(&agent.tree).map_err(git)?;
         let walled = |(path, _): &(&RawPath, &Entry)| {
             RepoPath::try_from(*path).is_ok_and(|path| agent.walls.cover(&path))
         };
         let place = |(path, _): (&RawPath, &Entry)| Path::new(TREE).join(path.to_string());
-        Ok(files.iter().filter(walled).take(WALLS).map(place).collect())
+        let files = tree.files.iter();
+        Ok(files.filter(walled).take(WALLS).map(place).collect())
     }
 }
 

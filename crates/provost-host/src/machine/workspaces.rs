@@ -187,7 +187,7 @@ impl Machine {
         }
         // What was worth a checkout once is worth using it.
         if !asked && !lowers.know(tree) {
-            let files = self.repo.read_tree(tree).map_err(git)?.len();
+            let files = self.repo.read_tree(tree).map_err(git)?.files.len();
             if files < LEAST_FILES {
                 let reason = format!("{files} files, an overlay begins at {LEAST_FILES}");
                 return Ok(Ground::Copy(reason));

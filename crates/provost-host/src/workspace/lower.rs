@@ -86,10 +86,11 @@ impl Lowers {
 fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceError> {
     let root = begun.join(shelf::FILES);
     make_private(&root)?;
-    let files = repo.read_tree(tree)?;
-    let written = checkout::write(repo, &files, &root)?;
+    let read = repo.read_tree(tree)?;
+    let files = &read.files;
+    let written = checkout::write(repo, files, &root)?;
     let path = begun.join("index");
-    let index = index::render(repo.format(), &files, &written);
+    let index = index::render(repo.format(), files, &written);
     fs::write(&path, index).map_err(system("write", &path))?;
     shelf::finish(begun, (tree.as_str(), ""), files.keys())
 }

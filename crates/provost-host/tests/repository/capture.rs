@@ -93,7 +93,8 @@ fn edits_are_seen_whatever_git_in_the_workspace_says() {
         let link = captured.changes[2].link.as_ref().unwrap();
         assert_eq!(link.to_string(), "/etc");
         assert!(!root.join("ran").exists());
-        let files = repo.read_tree(&captured.tree).unwrap();
+        let read = repo.read_tree(&captured.tree).unwrap();
+        let files = &read.files;
         assert_eq!(files.len(), 15);
         let names = repo.names(&tree, &captured.tree).unwrap();
         assert_eq!(

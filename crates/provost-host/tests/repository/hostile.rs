@@ -393,7 +393,7 @@ fn inherited_git_variables_have_no_effect() {
         );
         let head = repo.resolve("HEAD").unwrap();
         let tree = repo.commit_tree(&head).unwrap();
-        assert_eq!(repo.read_tree(&tree).unwrap().len(), 3);
+        assert_eq!(repo.read_tree(&tree).unwrap().files.len(), 3);
         repo.write(provost_core::object::Kind::Blob, b"written")
             .unwrap();
         return;

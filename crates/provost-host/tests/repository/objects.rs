@@ -161,7 +161,11 @@ fn forged_objects_are_refused() {
     let made = workspace::create(&repo, &tree, &scratch.cache().join("w"), None);
     assert!(made.is_err());
     forge(&scratch, &inner, Kind::Tree, b"");
-    let read = repo.read_tree(&tree);
+    assert!(
+        repo.read_tree(&tree).is_ok(),
+        "it was read while it was sound"
+    );
+    let read = scratch.open().read_tree(&tree);
     assert!(matches!(read, Err(GitError::Forged { .. })), "{read:?}");
     forge(
         &scratch,
@@ -330,7 +334,8 @@ fn trees_merge_or_conflict() {
     let Merged::Clean(merged) = repo.merge_tree(&base, &ours, &theirs).unwrap() else {
         panic!("no clean merge");
     };
-    let files = repo.read_tree(&merged).unwrap();
+    let read = repo.read_tree(&merged).unwrap();
+    let files = &read.files;
     let bytes = repo
         .blob(&files[&provost_core::path::RawPath::new("a")].oid)
         .unwrap();

@@ -454,7 +454,8 @@ fn work_on_an_overlay_is_salvaged() {
     let left = workspace::left_in(&made.root).unwrap();
     assert_eq!(left, made.source());
     let saved = workspace::salvage(&layers.repo, &layers.tree, &left).unwrap();
-    let files = layers.repo.read_tree(&saved.tree).unwrap();
+    let read = layers.repo.read_tree(&saved.tree).unwrap();
+    let files = &read.files;
     let has = |path: &str| files.contains_key(&RawPath::new(path));
     assert!(has("a/new") && has("dir/three") && has("sub"));
     assert!(!has("top") && !has("x.o") && !has("a/pipe"));

@@ -147,7 +147,8 @@ fn salvage_saves_what_a_tree_can_hold() {
     put(&made.tree, "out/ignored", "x");
     std::os::unix::net::UnixListener::bind(made.tree.join("socket")).unwrap();
     let saved = workspace::salvage(&repo, &tree, &made.source()).unwrap();
-    let files = repo.read_tree(&saved.tree).unwrap();
+    let read = repo.read_tree(&saved.tree).unwrap();
+    let files = &read.files;
     let has = |path: &str| files.contains_key(&provost_core::path::RawPath::new(path));
     assert!(has("notes/idea.txt") && has("vendor/code") && has("d1/f1"));
     assert!(!has("out/ignored"));

@@ -219,7 +219,6 @@ fn after_a_failed_write_or_sync_nothing_is_taken() {
     for (name, disk, want) in faults {
         let (_scratch, path) = three();
         let (mut ledger, _) = FileLedger::open_for_append(&path, Head::genesis()).unwrap();
-        let before = ledger.head().clone();
         ledger.disk = disk;
         let error = ledger.append(event("lost")).unwrap_err();
         assert!(matches!(error, StoreError::Io { .. }), "{name}: {error}");
@@ -229,7 +228,8 @@ fn after_a_failed_write_or_sync_nothing_is_taken() {
             matches!(error, StoreError::Poisoned { .. }),
             "{name}: {error}"
         );
-        assert_eq!(ledger.head(), &before, "{name}");
+        // A line that was written and not synced may be there or not.
+        assert_eq!(ledger.head().next, want.len() as u64 - 1, "{name}");
         assert_eq!(append_again(&path).unwrap(), want, "{name}");
     }
 }

@@ -179,7 +179,7 @@ fn packet(export: &Export, place: &Place, run: &Sealed) -> Outcome {
     let tree = place.repo.read_tree(&captured.tree).map_err(git)?;
     let document = |path: &String| {
         let node = RepoPath::try_from(path.as_str()).ok();
-        let node = node.and_then(|path| tree.get(&RawPath::from(&path)));
+        let node = node.and_then(|path| tree.files.get(&RawPath::from(&path)));
         let source = match node.map(|node| place.repo.blob(&node.oid)) {
             None => Source::Missing,
             Some(Ok(bytes)) => Source::Bytes(bytes),
@@ -229,11 +229,11 @@ fn digests(
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let mut batch = repo.batch().map_err(git)?;
     let mut digests = packet::Digests::new();
-    for (path, node) in repo.read_tree(tree).map_err(git)? {
+    for (path, node) in &repo.read_tree(tree).map_err(git)?.files {
         if node.mode == Mode::Gitlink {
             continue;
         }
-        let path = RepoPath::try_from(&path).map_err(|error| {
+        let path = RepoPath::try_from(path).map_err(|error| {
             let reason = format!("`{path}` {error}, so no packet can name it");
             Failure::new(Code::PacketRefused, reason)
         })?;

@@ -138,8 +138,8 @@ fn is_uncommitted(repo: &Repository) -> bool {
     let tree = repo
         .resolve("HEAD")
         .and_then(|commit| repo.commit_tree(&commit));
-    let files = tree.and_then(|tree| repo.read_tree(&tree));
-    !files.is_ok_and(|files| files.contains_key(&RawPath::new(POLICY.as_bytes())))
+    let top = tree.and_then(|tree| repo.read_top(&tree));
+    !top.is_ok_and(|top| top.files.contains_key(&RawPath::new(POLICY.as_bytes())))
 }
 
 /// Whether a program is along PATH.

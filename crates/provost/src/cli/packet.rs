@@ -355,11 +355,12 @@ fn sealed(folder: &Folder<'_>, stage: Stage, key: &SigningKey) -> Result<(), Fai
 fn record(folder: &Folder<'_>) -> Result<(Snapshot, Files), Failure> {
     // Without the cache: this is evidence, and whoever did the work may write there.
     let mut files = inventory::take(Path::new("."), None)
-        .map_err(|error| Failure::of(Code::HostFailed, &error))?;
+        .map_err(|error| Failure::of(Code::HostFailed, &error))?
+        .into_files();
     if let Some(directory) = &folder.directory {
         files.retain(|path, _| !path.is_within(directory));
     }
-    Ok((snapshot::of(&files), files))
+    Ok((snapshot::of(files.iter()), files))
 }
 
 pub(super) fn signing_key() -> Result<SigningKey, Failure> {

@@ -8,9 +8,9 @@ use provost_core::code::Code;
 use provost_core::json::LARGEST;
 use provost_core::object::{hex, sha256};
 use provost_core::path::RepoPath;
-use provost_dialects::packet::{Difference, Snapshot};
+use provost_dialects::packet::{Difference, Snapshot, render_snapshot};
 use provost_host::clock;
-use provost_host::inventory::{self, Cache, Files};
+use provost_host::inventory::{self, Cache, Inventory, Sha};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -22,28 +22,27 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
         Some(file) => Some(read(file)?),
         None => None,
     };
-    let (files, cache) = files(directory)?;
-    let (snapshot, text) = thread::scope(|scope| {
+    let (found, cache) = found(directory)?;
+    let now = clock::now();
+    let text = thread::scope(|scope| {
         // Only a saving of time for the next snapshot, so nobody minds its failure.
-        let save = || cache.map(|cache| cache.save());
-        let _ = thread::Builder::new().spawn_scoped(scope, save);
-        let snapshot = of(&files);
-        let text = snapshot.render();
-        (snapshot, text)
+        let keep = || cache.map(|mut cache| cache.keep(&found));
+        let _ = thread::Builder::new().spawn_scoped(scope, keep);
+        render_snapshot(Some(&now), found.iter().map(row))
     });
     if let Some(out) = out {
         super::write(out, &text)?;
     }
-    let difference = before.map(|before| before.difference(&snapshot));
+    let difference = before.map(|before| before.difference(&of(found.iter())));
     if out.is_none() && difference.is_none() {
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         return Ok(Answer::data(json, text));
     }
-    let files = snapshot.files.len();
+    let files = found.iter().len();
     let mut words = format!("recorded {files} files\n");
     let mut json = json!({
         "out": out.map(|out| out.display().to_string()),
-        "captured_at": snapshot.captured_at,
+        "captured_at": now,
         "files": files,
     });
     if let Some(difference) = difference {
@@ -57,8 +56,8 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
 
 /// Every file of `directory` as it is now; what did not change since the last time is not read.
 ///
-/// The cache beside them is still to be saved.
-fn files(directory: &Path) -> Result<(Files, Option<Cache>), Failure> {
+/// The cache beside them does not know of it yet.
+fn found(directory: &Path) -> Result<(Inventory, Option<Cache>), Failure> {
     let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
     let real = directory.canonicalize().map_err(|error| {
         let reason = format!("`{}`: {error}", directory.display());
@@ -67,18 +66,23 @@ fn files(directory: &Path) -> Result<(Files, Option<Cache>), Failure> {
     let name = sha256(real.as_os_str().as_encoded_bytes());
     // Only a saving of time: without a place for it every file is read.
     let place = cache_root().ok();
-    let mut cache = place.map(|place| Cache::open(&place.join("files").join(&name[..32])));
-    let files = inventory::take(&real, cache.as_mut()).map_err(|error| failed(&error))?;
-    Ok((files, cache))
+    let cache = place.map(|place| Cache::open(&place.join("files").join(&name[..32])));
+    let found = inventory::take(&real, cache.as_ref()).map_err(|error| failed(&error))?;
+    Ok((found, cache))
 }
 
 /// The snapshot of these files, taken now.
-pub(in crate::cli) fn of(files: &Files) -> Snapshot {
-    let row = |(path, digest): (&RepoPath, &[u8; 32])| (path.as_str().to_owned(), hex(digest));
+pub(in crate::cli) fn of<'a>(files: impl Iterator<Item = (&'a RepoPath, &'a Sha)>) -> Snapshot {
+    let owned = |(path, digest): (&str, String)| (path.to_owned(), digest);
     Snapshot {
         captured_at: Some(clock::now()),
-        files: files.iter().map(row).collect(),
+        files: files.map(row).map(owned).collect(),
     }
+}
+
+/// A file as a snapshot has it.
+fn row<'a>((path, digest): (&'a RepoPath, &Sha)) -> (&'a str, String) {
+    (path.as_str(), hex(digest))
 }
 
 fn read(file: &Path) -> Result<Snapshot, Failure> {

@@ -1,0 +1,165 @@
+//! Reads refs from the files that git keeps them in, where these are plain.
+//!
+//! Starting git takes longer than a box does, and most questions about refs have their answer in one
+//! small file.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+use provost_core::object::{ObjectFormat, Oid};
+
+use super::refs::check;
+
+/// It is less plain than what is read here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AskGit;
+
+/// The longest configuration we look at.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+/// The longest list of packed refs we look at.
+const LONGEST_LIST: u64 = 4 << 20;
+
+/// The longest file of one ref.
+const LONGEST_REF: u64 = 4096;
+
+/// Whether the repository has objects named by SHA-1, and refs in files.
+///
+/// Both are the rule unless the section `extensions` says otherwise, which counts only in this very
+/// file, not in one that it includes.
+pub(super) fn is_plain(common_dir: &Path) -> bool {
+    let Ok(Some(text)) = read(&common_dir.join("config"), LONGEST_CONFIG) else {
+        return false;
+    };
+    !text
+        .to_ascii_lowercase()
+        .windows(10)
+        .any(|word| word == b"extensions")
+}
+
+/// The branch that `HEAD` names.
+pub(super) fn head(git_dir: &Path) -> Result<String, AskGit> {
+    let text = read(&git_dir.join("HEAD"), LONGEST_REF)?.ok_or(AskGit)?;
+    let text = String::from_utf8(text).map_err(|_| AskGit)?;
+    let branch = text.strip_prefix("ref: ").ok_or(AskGit)?;
+    let branch = branch.strip_suffix('\n').ok_or(AskGit)?;
+    check(branch, &["refs/heads/"]).map_err(|_| AskGit)?;
+    Ok(branch.to_owned())
+}
+
+/// Where the ref `name` is, if there is one; all checkouts share it.
+pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit> {
+    let shared = ["refs/heads/", "refs/provost/"];
+    if !shared.iter().any(|prefix| name.starts_with(prefix)) {
+        return Err(AskGit);
+    }
+    // In this order, as git does: what is packed stays loose until the list is written.
+    if let Some(text) = read(&common_dir.join(name), LONGEST_REF)? {
+        return oid(text.strip_suffix(b"\n").ok_or(AskGit)?).map(Some);
+    }
+    let list = read(&common_dir.join("packed-refs"), LONGEST_LIST)?.unwrap_or_default();
+    let line = list.split(|byte| *byte == b'\n').find_map(|line| {
+        let end = line.strip_suffix(name.as_bytes())?;
+        end.strip_suffix(b" ")
+    });
+    line.map(oid).transpose()
+}
+
+fn oid(text: &[u8]) -> Result<Oid, AskGit> {
+    let text = std::str::from_utf8(text).map_err(|_| AskGit)?;
+    let oid = Oid::try_from(text).ok();
+    oid.filter(|oid| oid.format() == ObjectFormat::Sha1)
+        .ok_or(AskGit)
+}
+
+/// The bytes of a regular file, if there is one.
+fn read(path: &Path, longest: u64) -> Result<Option<Vec<u8>>, AskGit> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.is_file() && data.len() <= longest => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(_) | Err(_) => return Err(AskGit),
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|_| AskGit)?;
+    let read = file.take(longest).read_to_end(&mut bytes);
+    read.map_err(|_| AskGit)?;
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        place
+    }
+
+    #[test]
+    fn a_repository_with_extensions_is_not_plain() {
+        let plain = |config: &str| is_plain(directory(&[("config", config)]).path());
+        assert!(plain("[core]\n\tbare = false\n"));
+        assert!(!plain("[extensions]\n\tobjectFormat = sha256\n"));
+        assert!(!plain("[Extensions]\n\trefStorage = reftable\n"));
+        assert!(
+            !is_plain(directory(&[]).path()),
+            "without a configuration nobody knows"
+        );
+    }
+
+    #[test]
+    fn head_is_read_when_it_names_a_branch() {
+        let head = |text: &str| head(directory(&[("HEAD", text)]).path());
+        assert_eq!(head("ref: refs/heads/a/b\n").unwrap(), "refs/heads/a/b");
+        for odd in [
+            A,
+            "ref: refs/tags/x\n",
+            "ref: refs/heads/../x\n",
+            "ref: refs/heads/x",
+            "",
+        ] {
+            assert_eq!(head(odd), Err(AskGit), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_loose_ref_goes_before_a_packed_one() {
+        let list = format!("# pack-refs with: peeled\n{B} refs/heads/main\n{B} refs/heads/old\n");
+        let loose = format!("{A}\n");
+        let files = [
+            ("refs/heads/main", loose.as_str()),
+            ("refs/heads/link", "ref: refs/heads/main\n"),
+            ("refs/heads/cut", "aaaa"),
+            ("packed-refs", list.as_str()),
+        ];
+        let place = directory(&files);
+        let value = |name: &str| {
+            let value = value(place.path(), &format!("refs/{name}"));
+            value.map(|value| value.map(|oid| oid.to_string()))
+        };
+        assert_eq!(value("heads/main"), Ok(Some(A.to_owned())));
+        assert_eq!(value("heads/old"), Ok(Some(B.to_owned())));
+        assert_eq!(
+            value("heads/ld"),
+            Ok(None),
+            "the end of a name is another name"
+        );
+        assert_eq!(
+            value("heads"),
+            Err(AskGit),
+            "not a place that all checkouts share"
+        );
+        for odd in ["heads/link", "heads/cut", "bisect/bad"] {
+            assert_eq!(value(odd), Err(AskGit), "{odd}");
+        }
+    }
+}
