@@ -55,8 +55,8 @@ impl Machine {
         root: &Oid,
         files: impl Iterator<Item = (&'a RawPath, Option<&'a Node>)>,
     ) -> Result<Option<Oid>, GitError> {
-        let read = self.repo.read_trees(root)?;
-        let mut all: BTreeMap<RawPath, Node> = read.files;
+        let read = self.repo.read_tree(root)?;
+        let mut all: BTreeMap<RawPath, Node> = read.files.clone();
         for (path, node) in files {
             match node {
                 Some(node) => all.insert(path.clone(), node.clone()),

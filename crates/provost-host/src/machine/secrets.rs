@@ -151,7 +151,7 @@ impl Machine {
         if new.is_empty() {
             return Ok(new);
         }
-        let files = self.repo.read_tree(base)?;
+        let files = &self.repo.read_tree(base)?.files;
         let origins = changes.iter().filter_map(|change| change.origin.as_ref());
         let origins = origins.filter_map(|origin| files.get(&origin.path));
         let before = changes.iter().filter_map(|change| change.before.as_ref());
