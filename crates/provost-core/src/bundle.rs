@@ -13,5 +13,6 @@ pub mod key;
 pub mod layout;
 pub mod replay;
 pub mod report;
+pub mod sealed;
 pub mod statement;
 pub mod verify;

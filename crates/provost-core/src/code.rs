@@ -132,6 +132,18 @@ catalogue! {
     /// The reviewer does not let the candidate through.
     ReviewRefused = "REVIEW_REFUSED" => No,
 
+    // Plans and chains.
+    /// There is no plan that counts, although there was to be one.
+    PlanInvalid = "PLAN_INVALID" => No,
+    /// The planner says that it has no plan.
+    PlanRefused = "PLAN_REFUSED" => No,
+    /// A chain breaks a rule.
+    ChainInvalid = "CHAIN_INVALID" => No,
+    /// The results that a node of a chain starts from cannot be merged.
+    ChainConflict = "CHAIN_CONFLICT" => No,
+    /// A node of a chain needs another one that was not accepted.
+    NeedsRefused = "NEEDS_REFUSED" => No,
+
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,

@@ -19,6 +19,8 @@ use crate::json;
 /// Where a reviewer finds what it looks at, and where it leaves its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Desk {
+    /// Where it starts; there is nothing in it.
+    pub start: &'static str,
     /// The candidate, read-only.
     pub tree: &'static str,
     /// The patch from the base to it.
@@ -31,6 +33,7 @@ pub struct Desk {
 
 /// The places of every review.
 pub const DESK: Desk = Desk {
+    start: "/review",
     tree: "/workspace",
     patch: "/run/provost/review/patch.diff",
     changed: "/run/provost/review/diff_name_only.txt",

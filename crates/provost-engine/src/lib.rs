@@ -8,10 +8,12 @@
 
 pub mod after;
 pub mod board;
+pub mod chain;
 pub mod change;
 pub mod drive;
 pub mod land;
 pub mod opening;
+pub mod plan;
 pub mod ports;
 pub mod replay;
 mod seal;

@@ -5,7 +5,7 @@
 //! - What the run is held to comes from the base commit, or from the person who began it.
 //! - A refusal here has opened no run, and says what to do.
 
-mod agent;
+pub(crate) mod agent;
 
 use provost_core::agent::launch::Answer;
 use provost_core::code::Code;
@@ -80,14 +80,14 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let named = named.and_then(|extra| extra.target.as_deref());
     let exists = |branch: &str| origin.has_branch(branch);
     let target = target::choose(named, origin.checked_out()?, exists)?;
-    granted(&request.credentials, &document)?;
+    granted(&request.credentials, agent::granted(&document))?;
     let answer = Answer::of(ResultRule::of(&document));
     let hired = agent::hire(&request.agent, &policy, answer)?;
     let review = request.review.or(policy.review.clone().map(Agent::Named));
     let review = review
         .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
         .transpose()?;
-    let credentials = hired.credentials(request.credentials, &document)?;
+    let credentials = hired.credentials(request.credentials, agent::granted(&document))?;
     let digest = contract::digest(&document);
     Ok(Opened {
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
@@ -116,7 +116,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
 }
 
 /// The commit that the work starts from.
-fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
+pub(crate) fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
     let commit = origin
         .resolve(revision)
         .map_err(|error| error.hint("commit something first, or name a revision"))?;
@@ -129,9 +129,9 @@ fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
 }
 
 /// Refuses a secret for a place that the contract does not grant.
-fn granted(credentials: &[Credential], document: &Document) -> Result<(), PortError> {
+fn granted(credentials: &[Credential], places: &[String]) -> Result<(), PortError> {
     for Credential { endpoint, .. } in credentials {
-        if !agent::is_granted(endpoint, document) {
+        if !agent::is_granted(endpoint, places) {
             let reason =
                 format!("a credential is for `{endpoint}`, which the contract does not grant");
             return Err(PortError::new(Code::UsageError, reason)

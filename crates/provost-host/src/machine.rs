@@ -11,10 +11,10 @@ mod bench;
 mod crossed;
 mod evidence;
 mod layered;
+mod look;
 mod prepare;
 mod profile;
 mod proof;
-mod review;
 mod secrets;
 mod target;
 mod visit;
@@ -250,11 +250,11 @@ impl Host for Machine {
         let told = ears
             .finish()
             .map_err(host("read the events of the agent"))?;
-        let left = match (result(), known.answer) {
-            ((ResultFile::Absent, _), Answer::Bound | Answer::Review) => {
+        let left = match result() {
+            (ResultFile::Absent, _) if known.answer != Answer::Free => {
                 self.scrubbed(ears.result(&known.task_id, RESULT_LIMIT))
             }
-            (left, _) => left,
+            left => left,
         };
         Ok(ended.of_agent(left, Some(told)))
     }
@@ -291,7 +291,7 @@ impl Host for Machine {
         order: &effect::Review,
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError> {
-        self.look(order, watch)
+        self.review_candidate(order, watch)
     }
 
     fn accept(

@@ -4,6 +4,7 @@ mod agent;
 mod analyze;
 mod board;
 mod boxed;
+mod chain;
 mod change;
 mod check;
 mod completions;
@@ -24,6 +25,7 @@ mod log;
 mod net;
 mod package;
 mod packet;
+mod plan;
 mod prepare;
 mod replay;
 mod resume;
@@ -72,6 +74,12 @@ enum Command {
     Demo(demo::Demo),
     /// Let an agent work under contract, and judge what it left.
     Run(Box<run::Run>),
+    /// Let an agent write a contract for what you want; nothing is run.
+    Plan(plan::Plan),
+    /// Let an agent divide a contract into smaller ones; nothing is run.
+    Split(plan::Split),
+    /// Run several contracts, some of which start from the results of others.
+    Chain(chain::Run),
     /// Say which runs go on now, and which were interrupted.
     Status,
     /// List all runs, the newest first.
@@ -157,7 +165,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Work",
-        &["contract", "run", "status", "land", "resume", "hook"],
+        &[
+            "plan", "split", "contract", "run", "chain", "status", "land", "resume", "hook",
+        ],
     ),
     ("Share a checkout", &["change", "mcp"]),
     (
@@ -257,6 +267,9 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Doctor(doctor) => Ok(doctor::run(&doctor)),
         Command::Prepare(prepare) => prepare::run(&prepare, reader),
         Command::Demo(demo) => demo::run(&demo, reader),
+        Command::Plan(plan) => plan::plan(&plan, reader),
+        Command::Split(split) => plan::split(&split, reader),
+        Command::Chain(chain) => chain::run(&chain, reader),
         Command::Status => runs::status(),
         Command::Runs => runs::list(),
         Command::Show(which) => runs::show(&which),

@@ -98,6 +98,22 @@ impl Place {
         self.exclude()
     }
 
+    /// Where what planners were asked and answered is kept, one directory for each plan.
+    pub(crate) fn plans(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+
+    /// Where chains are kept, one directory for each.
+    pub(crate) fn chains(&self) -> PathBuf {
+        self.root.join("chains")
+    }
+
+    /// Makes `directory` of the runtime root, and everything else that a run needs.
+    pub(crate) fn prepare_with(&self, directory: &Path) -> Result<(), Failure> {
+        self.prepare()?;
+        make(directory)
+    }
+
     /// Where the registry is.
     pub(crate) fn registry_path(&self) -> PathBuf {
         self.root.join(REGISTRY)

@@ -86,6 +86,11 @@ impl Onlooker {
         self.step = words(step);
     }
 
+    /// Looks on while something goes on that is no step of a run.
+    pub(crate) fn attend(&mut self, words: &'static str) {
+        self.step = words;
+    }
+
     /// Takes the line that changes away.
     pub(crate) fn clear(&self) {
         self.eraser().wipe();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Adapted, Adapter, provider};
 use crate::contract::ResultRule;
 use crate::net::credential::DUMMY;
-use crate::review;
+use crate::{plan, review};
 
 /// Where the schema of the answer is in the box.
 pub const SCHEMA: &str = "/run/provost/answer.schema.json";
@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "/run/provost/answer.schema.json";
 /// Tools of Claude Code that act inside the box and nowhere else; it gets no others.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
 
-/// Those that a reviewer gets: it reads, and runs what reads.
+/// Those that a reviewer or a planner gets: it reads, and runs what reads.
 const CLAUDE_READS: &str = "Bash,Glob,Grep,Read,TodoWrite";
 
 /// What the last words of an agent are bound to.
@@ -27,6 +27,10 @@ pub enum Answer {
     Bound,
     /// To the schema of a review.
     Review,
+    /// To the schema of a plan.
+    Plan,
+    /// To the schema of a division.
+    Split,
 }
 
 impl Answer {
@@ -44,6 +48,8 @@ impl Answer {
             Self::Free => None,
             Self::Bound => Some(result_schema()),
             Self::Review => Some(review::schema()),
+            Self::Plan => Some(plan::contract::schema()),
+            Self::Split => Some(plan::split::schema()),
         }
     }
 }
@@ -134,7 +140,7 @@ fn codex(agent: &Adapted) -> Vec<String> {
 fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
     let tools = match answer {
         Answer::Free | Answer::Bound => CLAUDE_TOOLS,
-        Answer::Review => CLAUDE_READS,
+        Answer::Review | Answer::Plan | Answer::Split => CLAUDE_READS,
     };
     let mut words: Vec<String> = [
         "--print",

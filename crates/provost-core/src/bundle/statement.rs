@@ -67,6 +67,9 @@ pub enum PredicateType {
     /// What came of doing a run again after its seal.
     #[serde(rename = "https://provost.dev/replay/v1")]
     Replay,
+    /// What the files of a record that is no bundle are.
+    #[serde(rename = "https://provost.dev/record/v1")]
+    Record,
 }
 
 /// What a statement is about.

@@ -151,27 +151,38 @@ pub struct Agent {
     pub stderr: String,
 }
 
-/// A reviewer, and the box around it.
+/// A reviewer at its desk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
-    /// The run, as the reviewer may know it.
-    pub run_id: String,
-    /// What the work started from.
-    pub base: Base,
-    /// The candidate.
-    pub tree: Oid,
+    /// Who looks at the candidate.
+    pub look: Look,
     /// The paths that differ, one a line.
     pub changed: String,
+    /// The contract, as written.
+    pub contract: Document,
+}
+
+/// Somebody who looks at a tree and says something about it, and the box around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// The run, or the plan, as it may know it.
+    pub run_id: String,
+    /// What it is called for people.
+    pub who: &'static str,
+    /// What the work starts from.
+    pub base: Base,
+    /// What it looks at.
+    pub tree: Oid,
     /// How a workspace is to be made.
     pub choice: WorkspaceChoice,
+    /// Where it starts; there is nothing in it.
+    pub start: &'static str,
     /// Its command.
     pub argv: Vec<String>,
     /// Who named that command.
     pub named_by: NamedBy,
     /// How it is spoken to, if it is a program that is known.
     pub adaptation: Option<Adaptation>,
-    /// The contract, as written.
-    pub contract: Document,
     /// What its box is made of.
     pub tier: Tier,
     /// When it is ended.
@@ -186,6 +197,17 @@ pub struct Review {
     pub stdout: String,
     /// The file of the bundle for what it complains.
     pub stderr: String,
+}
+
+/// A file that lies beside the tree for whoever looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paper {
+    /// Where it is in the box; all papers of one look are in one directory.
+    pub place: &'static str,
+    /// The variable that names that place.
+    pub variable: &'static str,
+    /// What is in it.
+    pub bytes: Vec<u8>,
 }
 
 /// The boxes of a run, to be tried before anybody works in them.
@@ -236,7 +258,7 @@ pub enum NamedBy {
 
 impl NamedBy {
     /// Who named a command that was `typed` or not.
-    fn of(typed: bool) -> Self {
+    pub(crate) fn of(typed: bool) -> Self {
         if typed { Self::Person } else { Self::Policy }
     }
 }

@@ -3,11 +3,13 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod looker;
 mod program;
 mod review;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, render_ending};
+pub use looker::Looker;
 pub use program::{Lack, judge_programs};
 
 use std::sync::OnceLock;

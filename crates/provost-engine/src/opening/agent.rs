@@ -56,7 +56,18 @@ pub(super) fn reviewer(
     typed: &[Credential],
     document: &Document,
 ) -> Result<Reviewer, PortError> {
-    let hired = hire(agent, policy, Answer::Review)?;
+    looker(agent, policy, typed, granted(document), Answer::Review)
+}
+
+/// Who looks at a tree and answers so; `places` are those of the network that are granted.
+pub(crate) fn looker(
+    agent: &Agent,
+    policy: &Policy,
+    typed: &[Credential],
+    places: &[String],
+    answer: Answer,
+) -> Result<Reviewer, PortError> {
+    let hired = hire(agent, policy, answer)?;
     let model = hired.adapted.as_ref();
     let model = model.map(|adapted| &adapted.provider.base_url.endpoint);
     let needed = |it: &&Credential| model.is_none_or(|model| it.endpoint == *model);
@@ -67,7 +78,7 @@ pub(super) fn reviewer(
             Agent::Named(name) => name.clone(),
         },
         typed: matches!(agent, Agent::Typed(_)),
-        credentials: hired.credentials(typed, document)?,
+        credentials: hired.credentials(typed, places)?,
         argv: hired.argv,
         adapted: hired.adapted,
     })
@@ -88,7 +99,7 @@ impl Hired {
     pub(super) fn credentials(
         &self,
         typed: Vec<Credential>,
-        document: &Document,
+        places: &[String],
     ) -> Result<Vec<Credential>, PortError> {
         let Some(Adapted {
             adapter, provider, ..
@@ -116,7 +127,7 @@ impl Hired {
             }
             return Ok(typed.into_iter().chain([key]).collect());
         }
-        if !own && !is_granted(place, document) {
+        if !own && !is_granted(place, places) {
             let reason = format!(
                 "the agent's model is at `{place}`, which is not granted; \
                  if you trust that place, grant it"
@@ -127,11 +138,15 @@ impl Hired {
     }
 }
 
-/// Whether the contract grants `place`.
-pub(super) fn is_granted(place: &Endpoint, document: &Document) -> bool {
+/// The places that the contract grants.
+pub(super) fn granted(document: &Document) -> &[String] {
     let extra = document.x_provost.as_ref();
-    let granted = extra.map_or(&[][..], |extra| extra.net.as_slice());
-    granted.iter().any(|it| it.parse().as_ref() == Ok(place))
+    extra.map_or(&[][..], |extra| extra.net.as_slice())
+}
+
+/// Whether `place` is one of `places`.
+pub(crate) fn is_granted(place: &Endpoint, places: &[String]) -> bool {
+    places.iter().any(|it| it.parse().as_ref() == Ok(place))
 }
 
 fn unknown(name: &str, policy: &Policy) -> PortError {

@@ -316,7 +316,7 @@ impl Host for SimHost {
             Opinion::Meddles => (says("PASS"), vec![RawPath::new("app/a")]),
         };
         self.power.call(|| ReviewRun {
-            tree: order.tree.clone(),
+            tree: order.look.tree.clone(),
             ended_at: "2026-01-01T00:00:00Z".to_owned(),
             altered,
             run: AgentRun {

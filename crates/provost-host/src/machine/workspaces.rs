@@ -51,8 +51,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The tree that a reviewer looks at.
-    pub(super) fn of_review(order: &'a effect::Review) -> Self {
+    /// The tree that somebody looks at.
+    pub(super) fn of_look(order: &'a effect::Look) -> Self {
         Self {
             base: &order.base,
             tree: &order.tree,

@@ -181,12 +181,12 @@ fn new(new: &New) -> Outcome {
 }
 
 /// What the rules and a careful person say about a contract.
-struct Looked {
-    verdict: Verdict,
+pub(super) struct Looked {
+    pub(super) verdict: Verdict,
     advice: Vec<(String, String)>,
 }
 
-fn look(value: &Value) -> Result<Looked, Failure> {
+pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
     let place = Place::find().ok();
     let policy = policy(place.as_ref(), value)?;
     let rules = Rules {
@@ -204,7 +204,7 @@ fn look(value: &Value) -> Result<Looked, Failure> {
 }
 
 /// What was found, below `words`; what breaks a rule is said, and decides elsewhere.
-fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
+pub(super) fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
     let mut text = words.to_owned();
     if !looked.verdict.allow {
         text += &format!(
@@ -218,12 +218,12 @@ fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
     Answer::data(json, text)
 }
 
-fn rows(looked: &Looked) -> Value {
+pub(super) fn rows(looked: &Looked) -> Value {
     let row = |(path, problem): &(String, String)| json!({ "path": path, "problem": problem });
     looked.advice.iter().map(row).collect()
 }
 
-fn advice(looked: &Looked) -> String {
+pub(super) fn advice(looked: &Looked) -> String {
     let line = |(path, problem): &(String, String)| format!("advice: {path} {problem}\n");
     plain(&looked.advice.iter().map(line).collect::<String>())
 }
@@ -273,7 +273,7 @@ fn learn(learn: &Learn) -> Outcome {
 }
 
 /// Writes `document` as the name of the file says; what is there is left alone.
-fn write(file: &Path, document: &Document) -> Result<(), Failure> {
+pub(super) fn write(file: &Path, document: &Document) -> Result<(), Failure> {
     let value = serde_json::to_value(document).unwrap_or_default();
     let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
     let text = document::render(format, &value, lint::FIELDS);

@@ -168,16 +168,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     };
     let request = request(run, document)?;
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
-    // What the agent needs of this machine is missed before anything is begun.
-    machine::outlet(&opened.credentials)?;
-    let review = opened.review.as_ref();
-    if let Some(review) = review {
-        machine::outlet(&review.credentials)?;
-    }
-    let reviewer = review.and_then(|review| review.adapted.as_ref());
-    for adapted in opened.adapted.iter().chain(reviewer) {
-        agent::find(adapted.adapter)?;
-    }
+    installed(&opened)?;
     refuse_secrets(&opened, source.as_ref())?;
     let bundle = place.run(&names.run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
@@ -206,7 +197,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
 }
 
 /// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
-fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+pub(super) fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
     let known = machine::known(&opened.brokered());
     let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
     let written = source.map_or(&[][..], |source| &source.bytes);
@@ -216,8 +207,22 @@ fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failur
     Ok(())
 }
 
+/// Misses what the agents of a run need of this machine before anything is begun.
+pub(super) fn installed(opened: &Opened) -> Result<(), Failure> {
+    machine::outlet(&opened.credentials)?;
+    let review = opened.review.as_ref();
+    if let Some(review) = review {
+        machine::outlet(&review.credentials)?;
+    }
+    let reviewer = review.and_then(|review| review.adapted.as_ref());
+    for adapted in opened.adapted.iter().chain(reviewer) {
+        agent::find(adapted.adapter)?;
+    }
+    Ok(())
+}
+
 /// What the contract refers to in the checkout and is not there.
-fn references(place: &Place, document: &Document) -> Vec<Problem> {
+pub(super) fn references(place: &Place, document: &Document) -> Vec<Problem> {
     let root = place.repo.checkout();
     let read = |path: &RepoPath| input::reference(root?, path);
     check::references(document, &read)
@@ -251,7 +256,7 @@ fn with_flags(error: PortError) -> Failure {
 }
 
 /// How the environment wants workspaces made.
-fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
+pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}"))
     };

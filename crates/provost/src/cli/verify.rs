@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::bundle::key::{NamedKey, PublicKey};
+use provost_core::bundle::sealed;
 use provost_core::bundle::verify::{self, Answer as Found, Pins, Question, Report, Signer, State};
 use provost_core::code::Code;
+use provost_core::path::is_segment;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 
@@ -19,7 +21,7 @@ const MOST_SHOWN: usize = 50;
 /// Say whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run: its id, a part of it, or `last`.
+    /// The directory of a bundle, or a run: its id, a part of it, or `last`; or a plan or a chain.
     #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
@@ -38,7 +40,11 @@ pub(super) fn run(verify: &Verify) -> Outcome {
     let place = bundle_directory(&verify.bundle)?;
     let directory = Directory::open(&place.directory)
         .map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
-    let keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
+    let mut keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
+    if sealed::is_one(&directory) {
+        keys.extend(want.iter().map(|want| want.key));
+        return Ok(sealed::verify(&directory, &keys).into());
+    }
     let want_key = want.as_ref().map(|want| &want.key);
     let report = verify::verify(&directory, &keys, &place.pins, want_key);
     let names: Vec<&NamedKey> = known.iter().chain(&want).collect();
@@ -70,7 +76,15 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
         };
         Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
     })?;
-    let run_id = place.find_run(&argument.to_string_lossy())?;
+    let name = argument.to_string_lossy();
+    for records in [place.plans(), place.chains()] {
+        let directory = records.join(&*name);
+        if is_segment(&name) && directory.is_dir() {
+            let pins = Pins::default();
+            return Ok(Place { directory, pins });
+        }
+    }
+    let run_id = place.find_run(&name)?;
     let directory = place.run(&run_id);
     let pins = place.pins(&run_id)?;
     Ok(Place { directory, pins })

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod chain;
+#[cfg(test)]
 mod contracts;
 #[cfg(test)]
 mod crash;
@@ -28,6 +30,8 @@ mod mend;
 mod network;
 #[cfg(test)]
 mod overlay;
+#[cfg(test)]
+mod plan;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]

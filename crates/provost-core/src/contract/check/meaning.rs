@@ -66,7 +66,9 @@ pub(super) fn broad(document: &Document) -> Vec<String> {
 fn by_agent(document: &Document) -> bool {
     let extension = document.x_provost.as_ref();
     let author = extension.and_then(|extension| extension.author.as_deref());
-    author.is_some_and(|author| author == "agent" || roster::names(author))
+    author.is_some_and(|author| {
+        author == "agent" || author.starts_with("agent:") || roster::names(author)
+    })
 }
 
 fn scopes(document: &Document, findings: &mut Findings) {

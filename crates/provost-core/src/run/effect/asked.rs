@@ -1,8 +1,8 @@
 //! Derives what a step asks for from where the run stands.
 
 use super::{
-    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Fix, Keep, Merge, NamedBy,
-    NoEffect, Prepare, Publish, Review, Salvage, Selftest, Walls, Words, Workspace,
+    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Fix, Keep, Look, Merge,
+    NamedBy, NoEffect, Prepare, Publish, Review, Salvage, Selftest, Walls, Words, Workspace,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -221,22 +221,26 @@ impl State {
             None => contract.net.clone(),
         };
         Ok(Review {
-            run_id: self.names.run_id.clone(),
-            base: self.base(),
-            tree: captured.tree.clone(),
+            look: Look {
+                run_id: self.names.run_id.clone(),
+                who: "reviewer",
+                base: self.base(),
+                tree: captured.tree.clone(),
+                choice: self.opened.workspace,
+                start: review::DESK.start,
+                argv: reviewer.argv,
+                named_by: NamedBy::of(reviewer.typed),
+                adaptation,
+                tier: contract.tier,
+                time_limit: contract.time_limit,
+                limits: contract.limits,
+                net,
+                credentials: reviewer.credentials,
+                stdout: file("stdout.log"),
+                stderr: file("stderr.log"),
+            },
             changed,
-            choice: self.opened.workspace,
-            argv: reviewer.argv,
-            named_by: NamedBy::of(reviewer.typed),
-            adaptation,
             contract: contract.document.clone(),
-            tier: contract.tier,
-            time_limit: contract.time_limit,
-            limits: contract.limits,
-            net,
-            credentials: reviewer.credentials,
-            stdout: file("stdout.log"),
-            stderr: file("stderr.log"),
         })
     }
 

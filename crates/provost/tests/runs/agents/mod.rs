@@ -4,6 +4,7 @@ mod honest;
 mod hostile;
 mod limits;
 mod mend;
+mod plan;
 mod review;
 mod stage;
 mod tunnel;

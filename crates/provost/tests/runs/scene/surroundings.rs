@@ -11,6 +11,8 @@ use super::Scene;
 /// Where runs write: evidence, the registry, refs of their own, keys.
 const OURS: &[&str] = &[
     "repo/.provost/runs",
+    "repo/.provost/plans",
+    "repo/.provost/chains",
     "repo/.provost/registry",
     "repo/.git/refs/provost",
     "repo/.git/refs/heads/provost",

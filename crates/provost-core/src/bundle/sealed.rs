@@ -1,0 +1,252 @@
+//! Seals a directory of files that is no bundle of a run: what a planner was asked and answered, or
+//! what a chain came to.
+//!
+//! # Invariants
+//!
+//! - The statement names every file of the directory but itself and the lock of its driver.
+//! - Nothing of a statement is believed before its signature holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::dsse::{self, OpenError};
+use super::key::PublicKey;
+use super::layout::DRIVER_LOCK;
+use super::report::{Sha256, Time};
+use super::statement::{PredicateType, SealedVerdict, Statement, StatementKind, Subject};
+use super::verify::Files;
+use crate::code::Code;
+use crate::json;
+use crate::object::sha256;
+use crate::path::RawPath;
+use crate::verdict::Verdict;
+
+/// The file that holds the statement.
+pub const SEAL: &str = "record.dsse.json";
+
+/// What a sealed directory is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordKind {
+    /// A request became a contract, or did not.
+    Plan,
+    /// A contract became a chain of smaller ones, or did not.
+    Split,
+    /// A chain of contracts was run.
+    Chain,
+}
+
+/// What is said about the files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordPredicate {
+    /// What they are about.
+    pub kind: RecordKind,
+    /// What that is called.
+    pub id: String,
+    /// What it came to.
+    pub verdict: SealedVerdict,
+    /// When it was sealed.
+    pub sealed_at: Time,
+}
+
+/// The digest of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileDigest {
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256,
+}
+
+/// The statement about all files of a directory.
+pub type RecordStatement = Statement<FileDigest, RecordPredicate>;
+
+impl RecordPredicate {
+    /// The statement about `files`, each a name and its digest, in the one spelling that is signed.
+    pub fn state(self, files: impl IntoIterator<Item = (String, Sha256)>) -> String {
+        let subject = |(name, sha256)| Subject {
+            name,
+            digest: FileDigest { sha256 },
+        };
+        let files: BTreeMap<String, Sha256> = files
+            .into_iter()
+            .filter(|(name, _)| !is_outside(name))
+            .collect();
+        let statement: RecordStatement = Statement {
+            kind: StatementKind::V1,
+            subject: files.into_iter().map(subject).collect(),
+            predicate_type: PredicateType::Record,
+            predicate: self,
+        };
+        // Texts and lists of texts; serialising them cannot fail, and nothing would parse.
+        json::canonical(&serde_json::to_value(statement).unwrap_or_default())
+    }
+}
+
+/// Whether the statement says nothing about the file `name`.
+fn is_outside(name: &str) -> bool {
+    name == SEAL || name == DRIVER_LOCK
+}
+
+/// Whether `files` are a directory of this kind.
+pub fn is_one(files: &dyn Files) -> bool {
+    files.names().contains(&RawPath::new(SEAL))
+}
+
+/// Says whether `files` are exactly what one of `keys` signed.
+pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
+    let deny = Verdict::deny;
+    let envelope = match files.read(&RawPath::new(SEAL)) {
+        Ok(envelope) => envelope,
+        Err(why) => return deny(Code::EvidenceIncomplete, format!("`{SEAL}` {why}")),
+    };
+    let opened = match dsse::open(&envelope, keys) {
+        Ok(opened) => opened,
+        Err(error @ OpenError::UnknownKey { .. }) => {
+            return deny(Code::KeyUnknown, error.to_string());
+        }
+        Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
+    };
+    let statement: RecordStatement = match json::parse_as(&opened.payload) {
+        Ok(statement) => statement,
+        Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
+    };
+    if statement.predicate_type != PredicateType::Record {
+        let reason = "the statement is about something else".to_owned();
+        return deny(Code::SignatureInvalid, reason);
+    }
+    let (code, rows) = differences(files, &statement);
+    let RecordPredicate { kind, id, .. } = &statement.predicate;
+    match code {
+        None => Verdict::allow(format!("{id} is as it was sealed, by {}", opened.key))
+            .with(json!({ "statement": statement })),
+        Some(code) => {
+            let first = format!("{}: {}", rows[0].0, rows[0].1);
+            let row =
+                |(path, problem): &(String, &str)| json!({ "path": path, "problem": problem });
+            let rows: Vec<_> = rows.iter().map(row).collect();
+            deny(code, first).with(json!({ "kind": kind, "id": id, "findings": rows }))
+        }
+    }
+}
+
+type Row = (String, &'static str);
+
+/// Everything in which `files` are not what the statement says; the gravest rule is the answer.
+fn differences(files: &dyn Files, statement: &RecordStatement) -> (Option<Code>, Vec<Row>) {
+    let mut altered = Vec::new();
+    let mut lacking = Vec::new();
+    let named: BTreeMap<&str, &Sha256> = statement
+        .subject
+        .iter()
+        .map(|one| (one.name.as_str(), &one.digest.sha256))
+        .collect();
+    for name in files.names() {
+        let text = name.to_string();
+        if is_outside(&text) {
+            continue;
+        }
+        match named.get(text.as_str()) {
+            None => altered.push((text, "was not there when it was sealed")),
+            Some(want) => match files.read(&name) {
+                Ok(bytes) if sha256(&bytes).eq_ignore_ascii_case(want.as_str()) => {}
+                Ok(_) => altered.push((text, "is not what was sealed")),
+                Err(_) => altered.push((text, "cannot be read")),
+            },
+        }
+    }
+    let there = files.names();
+    for name in named.keys() {
+        if !there.contains(&RawPath::new(*name)) {
+            lacking.push(((*name).to_owned(), "is missing"));
+        }
+    }
+    let code = match (altered.is_empty(), lacking.is_empty()) {
+        (false, _) => Some(Code::EvidenceAltered),
+        (true, false) => Some(Code::EvidenceIncomplete),
+        (true, true) => None,
+    };
+    (code, altered.into_iter().chain(lacking).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::key::SigningKey;
+
+    fn key() -> SigningKey {
+        SigningKey::from_seed(&[7; 32], "").unwrap()
+    }
+
+    fn sealed() -> BTreeMap<RawPath, Vec<u8>> {
+        let names = ["answer.json", "request.json"];
+        let mut files: BTreeMap<RawPath, Vec<u8>> = names
+            .iter()
+            .map(|name| (RawPath::new(*name), name.as_bytes().to_vec()))
+            .collect();
+        let predicate = RecordPredicate {
+            kind: RecordKind::Plan,
+            id: "plan_1".to_owned(),
+            verdict: SealedVerdict {
+                allow: true,
+                code: Code::Ok,
+            },
+            sealed_at: Time::try_from("2026-01-01T00:00:00Z".to_owned()).unwrap(),
+        };
+        let digests = names.iter().map(|name| {
+            let digest = Sha256::try_from(sha256(name.as_bytes())).unwrap();
+            ((*name).to_owned(), digest)
+        });
+        let envelope = dsse::sign(predicate.state(digests).as_bytes(), &key());
+        files.insert(RawPath::new(SEAL), envelope.render().into_bytes());
+        files
+    }
+
+    #[test]
+    fn any_change_of_a_sealed_directory_is_seen_and_named() {
+        type Change = fn(&mut BTreeMap<RawPath, Vec<u8>>);
+        let keys = [key().public()];
+        let whole = sealed();
+        assert_eq!(verify(&whole, &keys).code, Code::Ok);
+        let cases: [(&str, Change, Code); 6] = [
+            (
+                "a flipped byte",
+                |files| files.get_mut(&RawPath::new("answer.json")).unwrap()[0] ^= 1,
+                Code::EvidenceAltered,
+            ),
+            (
+                "a file less",
+                |files| drop(files.remove(&RawPath::new("request.json"))),
+                Code::EvidenceIncomplete,
+            ),
+            (
+                "a file more",
+                |files| drop(files.insert(RawPath::new("more"), Vec::new())),
+                Code::EvidenceAltered,
+            ),
+            (
+                "no seal",
+                |files| drop(files.remove(&RawPath::new(SEAL))),
+                Code::EvidenceIncomplete,
+            ),
+            (
+                "a seal that is none",
+                |files| drop(files.insert(RawPath::new(SEAL), b"{}".to_vec())),
+                Code::SignatureInvalid,
+            ),
+            (
+                "a lock, which nobody seals",
+                |files| drop(files.insert(RawPath::new(DRIVER_LOCK), Vec::new())),
+                Code::Ok,
+            ),
+        ];
+        for (name, change, want) in cases {
+            let mut files = whole.clone();
+            change(&mut files);
+            assert_eq!(verify(&files, &keys).code, want, "{name}");
+        }
+        assert_eq!(verify(&whole, &[]).code, Code::KeyUnknown);
+    }
+}

@@ -1,0 +1,234 @@
+//! Knows chains: several contracts, and which of them start from the results of which others.
+//!
+//! # Invariants
+//!
+//! - A [`Chain`] that exists can be run: every contract keeps the rules, nothing waits for itself,
+//!   and no line of work is passed on more often than the document says.
+//! - Where a parent is named, no node may do more than it on any axis; see [`grant`].
+//! - The state is a fold over the facts of a chain; [`State::next`] says what comes next.
+
+pub mod document;
+pub mod grant;
+mod next;
+pub mod report;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use document::{Document, Dropped, Node};
+pub use next::{Merge, Next};
+pub use state::{End, Fact, Misplaced, Standing, State};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::code::Code;
+use crate::contract::check::{self, Rules};
+use crate::contract::{self, Contract, Problem};
+use crate::path::is_segment;
+
+/// The most nodes of one chain.
+pub const MOST: usize = 64;
+
+/// How often work is passed on at most, whatever a document says.
+pub const MOST_HANDOFFS: u32 = 10;
+
+/// A chain that can be run.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    /// The nodes, in the order of the document.
+    pub nodes: Vec<Checked>,
+    /// The places of the nodes, each after those that it needs.
+    pub order: Vec<usize>,
+}
+
+/// A node whose contract keeps the rules.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// Its name.
+    pub id: String,
+    /// The places of the nodes whose results it starts from.
+    pub needs: Vec<usize>,
+    /// The contract.
+    pub contract: Contract,
+    /// The agent that does it, if it is not that of the chain.
+    pub agent: Option<String>,
+}
+
+/// Checks every rule, and gives the chain or everything that is wrong with it.
+pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Problem>> {
+    let mut problems = Problems::default();
+    problems.shape(document);
+    let places = problems.names(document);
+    let needs = problems.needs(document, &places);
+    let order = problems.order(document, &needs);
+    let contracts = problems.contracts(document, rules);
+    if let Some(parent) = &document.parent {
+        problems.0.extend(grant::judge(document, parent, rules));
+    }
+    let (Some(order), Some(contracts)) = (order, contracts) else {
+        return Err(problems.0);
+    };
+    if !problems.0.is_empty() {
+        return Err(problems.0);
+    }
+    let rows = document.nodes.iter().zip(needs).zip(contracts);
+    let nodes = rows.map(|((node, needs), contract)| Checked {
+        id: node.id.clone(),
+        needs,
+        contract,
+        agent: node.agent.clone(),
+    });
+    Ok(Chain {
+        nodes: nodes.collect(),
+        order,
+    })
+}
+
+impl Chain {
+    /// Everything that the node at `at` starts from, directly or not.
+    pub fn behind(&self, at: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open = self.nodes[at].needs.clone();
+        while let Some(next) = open.pop() {
+            if found.insert(next) {
+                open.extend(&self.nodes[next].needs);
+            }
+        }
+        found
+    }
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, path: String, problem: impl Into<String>) {
+        self.0.push(Problem {
+            path,
+            code: Code::ChainInvalid,
+            problem: problem.into(),
+        });
+    }
+
+    fn shape(&mut self, document: &Document) {
+        if document.nodes.is_empty() {
+            self.add("/nodes".to_owned(), "names nothing to do");
+        }
+        if document.nodes.len() > MOST {
+            self.add("/nodes".to_owned(), format!("names more than {MOST} nodes"));
+        }
+        if !(1..=MOST_HANDOFFS).contains(&document.max_handoffs) {
+            let problem = format!("is not between 1 and {MOST_HANDOFFS}");
+            self.add("/max_handoffs".to_owned(), problem);
+        }
+    }
+
+    /// Where each name is; one that cannot be a name, or is there twice, is a problem.
+    fn names<'a>(&mut self, document: &'a Document) -> BTreeMap<&'a str, usize> {
+        let mut places = BTreeMap::new();
+        for (at, node) in document.nodes.iter().enumerate() {
+            if !is_segment(&node.id) {
+                let problem = "may hold letters, digits, `.`, `_` and `-`, at most 128";
+                self.add(format!("/nodes/{at}/id"), problem);
+            }
+            if let Some(first) = places.get(node.id.as_str()) {
+                let problem = format!("(`{}`) is the name of /nodes/{first} already", node.id);
+                self.add(format!("/nodes/{at}/id"), problem);
+            } else {
+                places.insert(node.id.as_str(), at);
+            }
+        }
+        places
+    }
+
+    fn needs(&mut self, document: &Document, places: &BTreeMap<&str, usize>) -> Vec<Vec<usize>> {
+        let mut needs = Vec::new();
+        for (at, node) in document.nodes.iter().enumerate() {
+            let mut of_node = Vec::new();
+            for (number, name) in node.needs.iter().enumerate() {
+                let path = format!("/nodes/{at}/needs/{number}");
+                match places.get(name.as_str()) {
+                    None => self.add(path, format!("(`{name}`) is no node of this chain")),
+                    Some(place) if of_node.contains(place) => {
+                        self.add(path, format!("(`{name}`) is there twice"));
+                    }
+                    Some(place) => of_node.push(*place),
+                }
+            }
+            needs.push(of_node);
+        }
+        needs
+    }
+
+    /// The places in an order in which each comes after what it needs, if there is one.
+    fn order(&mut self, document: &Document, needs: &[Vec<usize>]) -> Option<Vec<usize>> {
+        let mut order: Vec<usize> = Vec::new();
+        let mut handoffs = vec![0_u32; needs.len()];
+        let mut left: BTreeSet<usize> = (0..needs.len()).collect();
+        while let Some(next) = left
+            .iter()
+            .copied()
+            .find(|at| needs[*at].iter().all(|need| order.contains(need)))
+        {
+            left.remove(&next);
+            let longest = needs[next].iter().map(|need| handoffs[*need] + 1).max();
+            handoffs[next] = longest.unwrap_or(0);
+            order.push(next);
+            if handoffs[next] > document.max_handoffs {
+                let (count, most) = (handoffs[next], document.max_handoffs);
+                let problem = format!("passes work on {count} times; {most} are allowed");
+                self.add(format!("/nodes/{next}/needs"), problem);
+            }
+        }
+        if left.is_empty() {
+            return Some(order);
+        }
+        // Of what is left, some only wait for a circle; those in it reach themselves.
+        for at in left {
+            if reaches(needs, at, at) {
+                let problem = "is part of a circle: it waits for itself";
+                self.add(format!("/nodes/{at}/needs"), problem);
+            }
+        }
+        None
+    }
+
+    fn contracts(&mut self, document: &Document, rules: &Rules<'_>) -> Option<Vec<Contract>> {
+        let mut contracts = Vec::new();
+        for (at, node) in document.nodes.iter().enumerate() {
+            let Some(written) = &node.contract else {
+                let problem = "names no contract: write `contract` or `contract_file`";
+                self.add(format!("/nodes/{at}"), problem);
+                continue;
+            };
+            let value = serde_json::to_value(written).unwrap_or(Value::Null);
+            let found = check::check(&value, rules);
+            let resolved = contract::resolve(written.clone(), rules.policy, rules.trust);
+            match resolved {
+                Ok(contract) if found.is_empty() => contracts.push(contract),
+                _ => self.0.extend(found.into_iter().map(|problem| Problem {
+                    path: format!("/nodes/{at}/contract{}", problem.path),
+                    ..problem
+                })),
+            }
+        }
+        (contracts.len() == document.nodes.len()).then_some(contracts)
+    }
+}
+
+/// Whether `from` needs `to`, directly or not.
+fn reaches(needs: &[Vec<usize>], from: usize, to: usize) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<usize> = needs[from].clone();
+    while let Some(next) = open.pop() {
+        if next == to {
+            return true;
+        }
+        if seen.insert(next) {
+            open.extend(&needs[next]);
+        }
+    }
+    false
+}

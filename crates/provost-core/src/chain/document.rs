@@ -1,0 +1,102 @@
+//! A chain as it is written.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::MOST_HANDOFFS;
+use crate::contract;
+use crate::json;
+use crate::object::sha256;
+use crate::package::Package;
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// Several contracts, and which of them start from the results of which others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// The version of this format, 1.
+    pub schema_version: u32,
+    /// The contract that the others were made from; none of them may do more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<contract::document::Document>,
+    /// How often work is passed on at most, from a node to one that needs it; 1 to 10.
+    #[serde(default = "most")]
+    pub max_handoffs: u32,
+    /// What is to be done.
+    pub nodes: Vec<Node>,
+}
+
+fn most() -> u32 {
+    MOST_HANDOFFS
+}
+
+/// One contract of a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its name in the chain.
+    pub id: String,
+    /// The nodes whose results it starts from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// The agent that does it, instead of that of the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The contract; its base is what the chain makes of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<contract::document::Document>,
+    /// The file that holds the contract, seen from the file of the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_file: Option<String>,
+    /// The commands of the parent that it leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drops: Vec<Dropped>,
+    /// What its agent may do, derived from the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<Package>,
+}
+
+/// A command of the parent that a node leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dropped {
+    /// The command, as the parent has it.
+    pub cmd: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Document {
+    /// Reads a chain from a document that was read already.
+    pub fn from_value(value: &serde_json::Value) -> Result<Self, json::JsonError> {
+        let document: Self = json::from_value(value.clone())?;
+        let wrong = |field: &str, what: String| json::JsonError::Shape {
+            field: field.to_owned(),
+            what,
+        };
+        let read = serde_json::to_value(&document).unwrap_or_default();
+        if let Some(place) = json::positional(value, &read) {
+            let field = place.trim_start_matches('/').replace('/', ".");
+            return Err(wrong(&field, "must be an object, not a list".to_owned()));
+        }
+        if document.schema_version != VERSION {
+            let what = format!("version {} is not known; 1 is", document.schema_version);
+            return Err(wrong("schema_version", what));
+        }
+        for (at, node) in document.nodes.iter().enumerate() {
+            if node.contract.is_some() && node.contract_file.is_some() {
+                let what = "has a contract and names a file".to_owned();
+                return Err(wrong(&format!("nodes.{at}"), what));
+            }
+        }
+        Ok(document)
+    }
+
+    /// SHA-256 of the canonical spelling.
+    pub fn digest(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        sha256(json::canonical(&value).as_bytes())
+    }
+}

@@ -1,0 +1,344 @@
+//! Holds the nodes of a chain to the contract that they were made from.
+//!
+//! What a contract lets an agent do is an authority of packages version 2; what packages have no
+//! axis for is compared beside them, in the same words.
+
+use crate::chain::document::{Document, Node};
+use crate::code::Code;
+use crate::contract::check::Rules;
+use crate::contract::document::{Document as Written, Permissions};
+use crate::contract::{self, Contract, Problem};
+use crate::gate::diff::Permit;
+use crate::package::{
+    self, Authority, Budget, Handoff, Id, Limits, Package, Place, Refusal, Request, Set,
+    ToolPolicy, Version,
+};
+use crate::path::RepoPath;
+use crate::scope::Scope;
+
+/// What an agent under `contract` may do, as far as packages have an axis for it.
+pub fn authority(contract: &Contract) -> Authority {
+    let ids = |texts: Vec<String>| -> Set<Id> {
+        let ids = texts.into_iter().filter_map(|text| Id::try_from(text).ok());
+        ids.collect()
+    };
+    let tests = contract.tests.iter().map(|test| test.text.clone());
+    let entries = contract.scope.entries().iter();
+    Authority {
+        read: [Place::everything()].into_iter().collect(),
+        write: entries.cloned().map(Place::of).collect(),
+        run: ids(tests.collect()),
+        network: ids(contract.net.iter().map(ToString::to_string).collect()),
+        limits: Limits {
+            seconds: contract.time_limit.as_secs(),
+            tokens: 0,
+            processes: contract.limits.processes,
+        },
+        ..Authority::default()
+    }
+}
+
+/// The package of whoever hands `contract` on to `children` agents.
+pub fn parent(contract: &Contract, children: usize) -> Result<Package, Refusal> {
+    Ok(Package {
+        schema_version: Version,
+        agent: id(&contract.document.task_id)?,
+        parent: None,
+        exercise: Authority::default(),
+        delegate: authority(contract),
+        budget: Budget {
+            levels: 1,
+            children: u32::try_from(children).unwrap_or(u32::MAX),
+        },
+        guards: Set::default(),
+        handoff: Handoff::default(),
+    })
+}
+
+/// The package of an agent under `child`, taken from that of its parent.
+pub fn derive(parent: &Package, child: &Contract) -> Result<Package, Refusal> {
+    let derived = package::derive(&Request {
+        parent_fingerprint: parent.fingerprint(),
+        parent: parent.clone(),
+        child_agent_id: id(&child.document.task_id)?,
+        tools: ToolPolicy::NoTools {},
+        ask: authority(child),
+        delegate: Authority::default(),
+        children: 0,
+        guards: Set::default(),
+        handoff: Handoff::default(),
+    })?;
+    Ok(derived.package)
+}
+
+fn id(text: &str) -> Result<Id, Refusal> {
+    Id::try_from(text.to_owned()).map_err(|error| Refusal::malformed("task_id", error.to_string()))
+}
+
+/// Everything in which the nodes of `document` go beyond `written`, or leave out what it asks for.
+///
+/// A node whose contract breaks a rule by itself is passed over: that is said elsewhere.
+pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -> Vec<Problem> {
+    let whole = match contract::resolve(written.clone(), rules.policy, rules.trust) {
+        Ok(whole) => whole,
+        Err(problems) => {
+            let below = |problem: Problem| Problem {
+                path: format!("/parent{}", problem.path),
+                ..problem
+            };
+            return problems.into_iter().map(below).collect();
+        }
+    };
+    let mut found = Vec::new();
+    let package = match parent(&whole, document.nodes.len()) {
+        Ok(package) => package,
+        Err(refusal) => return vec![problem("/parent/task_id", refusal.code, refusal.reason)],
+    };
+    let mut children = Vec::new();
+    for (at, node) in document.nodes.iter().enumerate() {
+        let Some(child) = node.contract.clone() else {
+            continue;
+        };
+        let Ok(child) = contract::resolve(child, rules.policy, rules.trust) else {
+            continue;
+        };
+        let place = format!("/nodes/{at}");
+        found.extend(excess(&place, node, &package, &child, &whole));
+        found.extend(dropped(&place, node, &child, &whole));
+        children.push((at, child));
+    }
+    found.extend(overlaps(&children));
+    found.extend(nobodys(&children, &whole));
+    found
+}
+
+fn problem(path: impl Into<String>, code: Code, words: impl Into<String>) -> Problem {
+    Problem {
+        path: path.into(),
+        code,
+        problem: words.into(),
+    }
+}
+
+/// In what a node goes beyond its parent, each with its axis.
+fn excess(
+    place: &str,
+    node: &Node,
+    package: &Package,
+    child: &Contract,
+    whole: &Contract,
+) -> Vec<Problem> {
+    let beyond = |words: String| problem(place, Code::PackageExceedsGrant, words);
+    let mut found: Vec<Problem> = match derive(package, child) {
+        Ok(derived) => match &node.package {
+            Some(written) if *written != derived => {
+                let words = "is not the package that follows from the parent and this contract";
+                let code = Code::ParentFingerprintMismatch;
+                vec![problem(format!("{place}/package"), code, words)]
+            }
+            _ => Vec::new(),
+        },
+        Err(refusal) if refusal.findings.is_empty() => {
+            vec![problem(place, refusal.code, refusal.reason)]
+        }
+        Err(refusal) => refusal
+            .findings
+            .iter()
+            .map(|finding| beyond(finding.trim_start_matches("ask.").to_owned()))
+            .collect(),
+    };
+    found.extend(beside(child, whole).into_iter().map(beyond));
+    found
+}
+
+/// What packages have no axis for.
+fn beside(child: &Contract, whole: &Contract) -> Vec<String> {
+    let mut found = Vec::new();
+    permits(&child.permit, &whole.permit, &mut found);
+    if child.may_lose_tests && !whole.may_lose_tests {
+        found.push("permit: `fewer_tests` is not granted".to_owned());
+    }
+    for path in whole.forbid.entries() {
+        let touches = Scope::of(vec![path.clone()]).overlaps(&child.scope);
+        if touches && !child.forbid.covers(path) {
+            found.push(format!("forbid: `{path}` is forbidden and is left out"));
+        }
+    }
+    if child.tier < whole.tier {
+        found.push(format!(
+            "tier: `{}` is weaker than `{}`",
+            child.tier, whole.tier
+        ));
+    }
+    numbers(child, whole, &mut found);
+    let (mine, theirs) = (&child.document, &whole.document);
+    let tools = [
+        ("mcp_tool_set", &mine.mcp_tool_set, &theirs.mcp_tool_set),
+        (
+            "mcp_tools",
+            &mine.tool_permissions.mcp_tools,
+            &theirs.tool_permissions.mcp_tools,
+        ),
+    ];
+    for (axis, asked, granted) in tools {
+        for tool in asked.iter().filter(|tool| !granted.contains(tool)) {
+            found.push(format!("{axis}: `{tool}` is not granted"));
+        }
+    }
+    for words in &theirs.forbidden_actions {
+        if !mine.forbidden_actions.contains(words) {
+            found.push(format!("forbidden_actions: `{words}` is left out"));
+        }
+    }
+    found
+}
+
+/// Limits that packages have no axis for.
+fn numbers(child: &Contract, whole: &Contract, found: &mut Vec<String>) {
+    let (mine, theirs) = (&child.document, &whole.document);
+    let numbers = [
+        (
+            "retries",
+            u64::from(mine.timeout_retry.max_retries),
+            u64::from(theirs.timeout_retry.max_retries),
+        ),
+        (
+            "seconds without progress",
+            child.limits.no_progress.as_secs(),
+            whole.limits.no_progress.as_secs(),
+        ),
+        (
+            "bytes of memory",
+            child.limits.memory_bytes,
+            whole.limits.memory_bytes,
+        ),
+        (
+            "bytes of disk",
+            child.limits.disk_bytes,
+            whole.limits.disk_bytes,
+        ),
+        ("files", child.limits.inodes, whole.limits.inodes),
+        (
+            "bytes of output",
+            child.limits.output_bytes,
+            whole.limits.output_bytes,
+        ),
+    ];
+    for (what, asked, granted) in numbers {
+        if asked > granted {
+            found.push(format!(
+                "limits: {asked} {what} are asked and {granted} granted"
+            ));
+        }
+    }
+}
+
+fn permits(child: &Permit, whole: &Permit, found: &mut Vec<String>) {
+    let kinds = [
+        ("oracle", &child.oracle, &whole.oracle),
+        ("governing", &child.governing, &whole.governing),
+        ("binary", &child.binary, &whole.binary),
+        ("symlink", &child.symlink, &whole.symlink),
+    ];
+    for (kind, asked, granted) in kinds {
+        let outside = |path: &&RepoPath| !granted.covers(path);
+        for path in asked.entries().iter().filter(outside) {
+            found.push(format!("permit.{kind}: `{path}` is not granted"));
+        }
+    }
+}
+
+/// Commands of the parent that a node leaves out without a word.
+fn dropped(place: &str, node: &Node, child: &Contract, whole: &Contract) -> Vec<Problem> {
+    let has = |text: &str| {
+        let mut tests = child.tests.iter();
+        tests.any(|test| test.text == text && test.must_pass)
+    };
+    let said = |text: &str| {
+        let mut drops = node.drops.iter();
+        drops.any(|one| one.cmd == text && !one.reason.trim().is_empty())
+    };
+    let wanted = whole.tests.iter().filter(|test| test.must_pass);
+    wanted
+        .filter(|test| !has(&test.text) && !said(&test.text))
+        .map(|test| {
+            let words = format!(
+                "acceptance: `{}` is left out; say why in `drops`",
+                test.text
+            );
+            problem(place, Code::PackageExceedsGrant, words)
+        })
+        .collect()
+}
+
+/// Commands of the parent that nobody has any more.
+fn nobodys(children: &[(usize, Contract)], whole: &Contract) -> Vec<Problem> {
+    let has = |text: &str| {
+        let mut tests = children.iter().flat_map(|(_, child)| &child.tests);
+        tests.any(|test| test.text == text && test.must_pass)
+    };
+    let wanted = whole.tests.iter().filter(|test| test.must_pass);
+    wanted
+        .filter(|test| !has(&test.text))
+        .map(|test| {
+            let words = format!("acceptance: `{}` is left out by every node", test.text);
+            problem("/nodes", Code::PackageExceedsGrant, words)
+        })
+        .collect()
+}
+
+/// Nodes of one parent that share a path.
+fn overlaps(children: &[(usize, Contract)]) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for (number, (at, child)) in children.iter().enumerate() {
+        for (earlier, other) in &children[..number] {
+            for path in child.scope.entries() {
+                if Scope::of(vec![path.clone()]).overlaps(&other.scope) {
+                    let words = format!("write: `{path}` overlaps the scope of /nodes/{earlier}");
+                    found.push(problem(format!("/nodes/{at}"), Code::ChainInvalid, words));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The paths of the parent that no child has: entries as they are written, and of `files` those
+/// that lie in an entry which is handed on in part.
+pub fn gaps<'a>(
+    whole: &Scope,
+    children: &[&Scope],
+    files: impl Iterator<Item = &'a RepoPath>,
+) -> Vec<RepoPath> {
+    let handed = |path: &RepoPath| children.iter().any(|child| child.covers(path));
+    let mut open: Vec<RepoPath> = files
+        .filter(|path| whole.covers(path) && !handed(path))
+        .cloned()
+        .collect();
+    for entry in whole.entries() {
+        let below = Scope::of(vec![entry.clone()]);
+        let in_part = children.iter().any(|child| child.overlaps(&below));
+        if !in_part && !open.iter().any(|path| path.is_within(entry)) {
+            open.push(entry.clone());
+        }
+    }
+    open
+}
+
+/// What a child of `whole` keeps of its permits: those that its own scope can use.
+pub fn permits_within(written: &Permissions, scope: &Scope) -> Permissions {
+    let keep = |entries: &[String]| -> Vec<String> {
+        let usable = |entry: &&String| {
+            let path = crate::scope::parse_entry(entry);
+            path.is_ok_and(|path| Scope::of(vec![path]).overlaps(scope))
+        };
+        entries.iter().filter(usable).cloned().collect()
+    };
+    Permissions {
+        oracle: keep(&written.oracle),
+        governing: keep(&written.governing),
+        binary: keep(&written.binary),
+        symlink: keep(&written.symlink),
+        fewer_tests: written.fewer_tests,
+    }
+}

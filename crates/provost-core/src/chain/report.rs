@@ -1,0 +1,60 @@
+//! Says what a chain came to, for programs.
+
+use serde_json::{Value, json};
+
+use super::{Chain, Standing, State};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The report about the chain `id`.
+pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
+    let names = |places: &[usize]| -> Vec<&str> {
+        let name = |at: &usize| chain.nodes[*at].id.as_str();
+        places.iter().map(name).collect()
+    };
+    let rows: Vec<Value> = chain
+        .order
+        .iter()
+        .map(|at| {
+            let node = &chain.nodes[*at];
+            let mut row = json!({
+                "id": node.id,
+                "needs": names(&node.needs),
+                "task_id": node.contract.document.task_id,
+            });
+            let facts = standing(state.nodes.get(&node.id));
+            if let (Value::Object(row), Value::Object(facts)) = (&mut row, facts) {
+                row.extend(facts);
+            }
+            row
+        })
+        .collect();
+    json!({
+        "schema_version": VERSION,
+        "chain_id": id,
+        "chain_sha256": state.chain_sha256,
+        "base_commit": state.base_commit,
+        "began": state.began,
+        "verdict": state.finished,
+        "nodes": rows,
+    })
+}
+
+fn standing(standing: Option<&Standing>) -> Value {
+    match standing {
+        None => json!({ "status": "waiting" }),
+        Some(Standing::Running { run_id } | Standing::Left { run_id }) => {
+            json!({ "status": "running", "run_id": run_id })
+        }
+        Some(Standing::NotRun(verdict)) => json!({ "status": "not_run", "verdict": verdict }),
+        Some(Standing::Ended(end)) => json!({
+            "status": if end.accepted().is_some() { "accepted" } else { "refused" },
+            "run_id": end.run_id,
+            "verdict": end.verdict,
+            "commit": end.commit,
+            "tree": end.tree,
+            "ledger_head": end.head,
+        }),
+    }
+}

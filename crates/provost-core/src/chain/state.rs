@@ -1,0 +1,265 @@
+//! The facts of a chain, and where they leave it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::json;
+use crate::object::Oid;
+use crate::record::{self, Event, Level, Record};
+use crate::verdict::Verdict;
+
+/// One thing that happened to a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event_type", content = "payload")]
+pub enum Fact {
+    /// The chain began.
+    #[serde(rename = "CHAIN_OPENED")]
+    Opened {
+        /// SHA-256 of its document.
+        chain_sha256: String,
+        /// The commit that nodes without needs start from.
+        base_commit: Oid,
+    },
+    /// Somebody called it again.
+    #[serde(rename = "CHAIN_RESUMED")]
+    Resumed {
+        /// Whether nodes that were refused are run again.
+        again: bool,
+    },
+    /// A node is about to be run.
+    #[serde(rename = "NODE_STARTED")]
+    Started {
+        /// Which.
+        node: String,
+        /// The run.
+        run_id: String,
+        /// The commit that it starts from.
+        base_commit: Oid,
+        /// SHA-256 of the contract with that base.
+        contract_sha256: String,
+    },
+    /// The run of a node is over.
+    #[serde(rename = "NODE_ENDED")]
+    Ended {
+        /// Which.
+        node: String,
+        /// How.
+        end: Box<End>,
+    },
+    /// The run of a node never began: its driver died first.
+    #[serde(rename = "NODE_LOST")]
+    Lost {
+        /// Which.
+        node: String,
+    },
+    /// A node was not run.
+    #[serde(rename = "NODE_NOT_RUN")]
+    NotRun {
+        /// Which.
+        node: String,
+        /// Why.
+        verdict: Verdict,
+    },
+    /// Nothing is left to be done.
+    #[serde(rename = "CHAIN_FINISHED")]
+    Finished {
+        /// What it came to.
+        verdict: Verdict,
+    },
+}
+
+/// How the run of a node ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The run.
+    pub run_id: String,
+    /// What the gates decided.
+    pub verdict: Verdict,
+    /// The commit with exactly the candidate, if it was accepted.
+    pub commit: Option<Oid>,
+    /// The tree of the candidate, if there was one.
+    pub tree: Option<Oid>,
+    /// Where the ledger of the run ends, if it is sealed.
+    pub head: Option<String>,
+}
+
+impl End {
+    /// Whether the run decided about the contract: what merely did not come about, because of others,
+    /// of the machine or of the person, is tried again.
+    fn is_decided(&self) -> bool {
+        match self.verdict.exit() {
+            Exit::Yes => self.commit.is_some(),
+            Exit::No => self.verdict.code != Code::Cancelled,
+            _ => false,
+        }
+    }
+
+    /// The commit that others can start from.
+    pub fn accepted(&self) -> Option<&Oid> {
+        self.commit.as_ref().filter(|_| self.verdict.allow)
+    }
+}
+
+/// Where one node stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Its run goes on.
+    Running {
+        /// The run.
+        run_id: String,
+    },
+    /// Its run was left by a driver that died.
+    Left {
+        /// The run.
+        run_id: String,
+    },
+    /// Its run is over.
+    Ended(End),
+    /// It was not run.
+    NotRun(Verdict),
+}
+
+/// Where a chain stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// SHA-256 of its document.
+    pub chain_sha256: String,
+    /// The commit that nodes without needs start from.
+    pub base_commit: Oid,
+    /// When it began.
+    pub began: String,
+    /// The nodes that were looked at, by name.
+    pub nodes: BTreeMap<String, Standing>,
+    /// What it came to, once nothing is left to be done.
+    pub finished: Option<Verdict>,
+}
+
+/// A fact that cannot stand where it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("record {seq} cannot stand there: {what}")]
+pub struct Misplaced {
+    /// Its number.
+    pub seq: u64,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Fact {
+    /// The fact as an event of the chain `id`, at the time `ts`.
+    pub fn event(&self, id: &str, ts: String) -> Event {
+        let (event_type, payload) = record::tagged(self);
+        let level = match self {
+            Self::NotRun { .. } | Self::Lost { .. } | Self::Resumed { .. } => Level::Warn,
+            Self::Ended { end, .. } if !end.verdict.allow => Level::Error,
+            Self::Finished { verdict } if !verdict.allow => Level::Error,
+            _ => Level::Info,
+        };
+        Event {
+            ts,
+            level,
+            event_type,
+            run_id: id.to_owned(),
+            task_id: None,
+            attempt: None,
+            payload,
+            trace_id: id.to_owned(),
+        }
+    }
+}
+
+impl State {
+    /// Where `records` leave a chain; nothing if it never began.
+    pub fn fold(records: &[Record]) -> Result<Option<Self>, Misplaced> {
+        let mut state: Option<Self> = None;
+        for record in records {
+            let misplaced = |what: String| Misplaced {
+                seq: record.seq,
+                what,
+            };
+            let fact: Result<Fact, json::JsonError> = record.event.untagged();
+            let fact = fact.map_err(|error| misplaced(error.to_string()))?;
+            match (&mut state, fact) {
+                (
+                    None,
+                    Fact::Opened {
+                        chain_sha256,
+                        base_commit,
+                    },
+                ) => {
+                    state = Some(Self {
+                        chain_sha256,
+                        base_commit,
+                        began: record.event.ts.clone(),
+                        nodes: BTreeMap::new(),
+                        finished: None,
+                    });
+                }
+                (Some(state), fact) => state.apply(fact).map_err(misplaced)?,
+                (None, _) => return Err(misplaced("the chain has not begun".to_owned())),
+            }
+        }
+        Ok(state)
+    }
+
+    /// Takes `fact` in, if it can have happened.
+    pub fn apply(&mut self, fact: Fact) -> Result<(), String> {
+        match fact {
+            Fact::Opened { .. } => return Err("the chain began before".to_owned()),
+            Fact::Resumed { again } => self.reopen(again),
+            Fact::Started { node, run_id, .. } => {
+                self.settle(&node, false)?;
+                self.nodes.insert(node, Standing::Running { run_id });
+            }
+            Fact::Ended { node, end } => {
+                self.settle(&node, true)?;
+                self.nodes.insert(node, Standing::Ended(*end));
+            }
+            Fact::Lost { node } => {
+                self.settle(&node, true)?;
+                self.nodes.remove(&node);
+            }
+            Fact::NotRun { node, verdict } => {
+                self.settle(&node, false)?;
+                self.nodes.insert(node, Standing::NotRun(verdict));
+            }
+            Fact::Finished { verdict } => self.finished = Some(verdict),
+        }
+        Ok(())
+    }
+
+    /// Refuses what happens to a node that is not under way although it has to be, or the reverse.
+    fn settle(&self, node: &str, under_way: bool) -> Result<(), String> {
+        let standing = self.nodes.get(node);
+        let is = matches!(
+            standing,
+            Some(Standing::Running { .. } | Standing::Left { .. })
+        );
+        let over = matches!(standing, Some(Standing::Ended(_) | Standing::NotRun(_)));
+        if is != under_way || over {
+            return Err(format!("`{node}` does not stand so"));
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self, again: bool) {
+        self.finished = None;
+        let left = |run_id: String| Some(Standing::Left { run_id });
+        let nodes = std::mem::take(&mut self.nodes).into_iter();
+        let nodes = nodes.filter_map(|(node, standing)| {
+            let standing = match standing {
+                Standing::Running { run_id } | Standing::Left { run_id } => left(run_id),
+                // A run without a seal is not over, whatever was said about it.
+                Standing::Ended(end) if end.head.is_none() => left(end.run_id),
+                Standing::Ended(end) if end.is_decided() && (end.verdict.allow || !again) => {
+                    Some(Standing::Ended(end))
+                }
+                Standing::Ended(_) | Standing::NotRun(_) => None,
+            };
+            Some((node, standing?))
+        });
+        self.nodes = nodes.collect();
+    }
+}

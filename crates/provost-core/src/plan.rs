@@ -1,0 +1,279 @@
+//! Knows what a planner is asked, what it has to answer, and what that becomes.
+//!
+//! A request becomes a contract; a contract becomes a chain of smaller ones. Neither is executed:
+//! what comes out is a document that somebody reads first.
+//!
+//! # Invariants
+//!
+//! - An answer is data: it decides nothing but the words, paths and commands of a document, and that
+//!   document is judged by the rules of every other one.
+//! - A planner gets a tree to read and its model, and nothing else.
+//! - Nothing in the tree tells a planner what to do: the instruction is ours and the person's.
+
+pub mod contract;
+mod instruction;
+pub mod split;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::agent::launch::Answer;
+use crate::bundle::sealed::RecordKind;
+use crate::code::Code;
+use crate::contract::Problem;
+use crate::contract::document::Document;
+use crate::contract::limits::Limits;
+use crate::net::endpoint::Endpoint;
+use crate::object::Oid;
+use crate::run::effect::{Adaptation, Base, Look, NamedBy, Paper};
+use crate::run::fact::{ReviewRun, Reviewer, WorkspaceChoice};
+use crate::run::judge::Looker;
+use crate::schema::validate::{Misfit, validate};
+use crate::tier::Tier;
+use crate::verdict::Verdict;
+use crate::{json, wording};
+
+/// Where a planner starts; there is nothing in it.
+const START: &str = "/plan";
+
+/// Where what it is asked lies in its box.
+pub const REQUEST: &str = "/run/provost/plan/request.json";
+
+/// The files of a record.
+pub mod layout {
+    /// What was asked, of whom, about what.
+    pub const REQUEST: &str = "request.json";
+    /// How the planner ended.
+    pub const LOOKED: &str = "planner.json";
+    /// What it answered, as it left it.
+    pub const ANSWER: &str = "answer.json";
+    /// What is said about that.
+    pub const VERDICT: &str = "verdict.json";
+    /// The contract that a request became.
+    pub const CONTRACT: &str = "contract.json";
+    /// The chain that a contract became.
+    pub const CHAIN: &str = "chain.json";
+    /// What the planner printed.
+    pub const STDOUT: &str = "stdout.log";
+    /// What it complained.
+    pub const STDERR: &str = "stderr.log";
+    /// What it told, if its program is one that is known.
+    pub const EVENTS: &str = "events.jsonl";
+}
+
+/// What a planner is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Task {
+    /// To make a contract of what a person wants.
+    Plan {
+        /// That, in the person's words.
+        request: String,
+    },
+    /// To make several contracts of one.
+    Split {
+        /// That one.
+        contract: Box<Document>,
+    },
+}
+
+impl Task {
+    /// What the last words of a planner are bound to.
+    pub fn answer(&self) -> Answer {
+        match self {
+            Self::Plan { .. } => Answer::Plan,
+            Self::Split { .. } => Answer::Split,
+        }
+    }
+
+    /// What a record of it is about.
+    pub fn record(&self) -> RecordKind {
+        match self {
+            Self::Plan { .. } => RecordKind::Plan,
+            Self::Split { .. } => RecordKind::Split,
+        }
+    }
+}
+
+/// Everything that a plan follows from, as its record holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The plan.
+    pub plan_id: String,
+    /// What is to be done.
+    pub task: Task,
+    /// The revision that was named.
+    pub revision: String,
+    /// The commit that it led to.
+    pub base_commit: Oid,
+    /// Its tree, which the planner reads.
+    pub base_tree: Oid,
+    /// Who plans.
+    pub planner: Reviewer,
+    /// The places of the network that were granted.
+    pub net: Vec<String>,
+    /// How a workspace is to be made.
+    pub workspace: WorkspaceChoice,
+    /// When the planner is ended, in seconds.
+    pub timeout_sec: u64,
+    /// When it began.
+    pub began: String,
+    /// The version of Provost.
+    pub version: String,
+}
+
+impl Asked {
+    /// Who is recorded as the author of what comes out.
+    pub fn author(&self) -> String {
+        format!("agent:{}", self.planner.name)
+    }
+
+    /// The planner at its desk.
+    pub fn look(&self, limits: Limits) -> Look {
+        let planner = &self.planner;
+        let adaptation = planner.adapted.clone().map(|adapted| Adaptation {
+            adapted,
+            instruction: instruction::render(&self.task),
+            answer: self.task.answer(),
+            task_id: self.plan_id.clone(),
+            events: layout::EVENTS.to_owned(),
+        });
+        // A program that is known needs its model and nothing else; a command may be anything.
+        let net = match &adaptation {
+            Some(known) => vec![known.adapted.provider.base_url.endpoint.clone()],
+            None => self
+                .net
+                .iter()
+                .filter_map(|it| Endpoint::parse(it).ok())
+                .collect(),
+        };
+        Look {
+            run_id: self.plan_id.clone(),
+            who: "planner",
+            base: Base {
+                commit: self.base_commit.clone(),
+                tree: self.base_tree.clone(),
+            },
+            tree: self.base_tree.clone(),
+            choice: self.workspace,
+            start: START,
+            argv: planner.argv.clone(),
+            named_by: NamedBy::of(planner.typed),
+            adaptation,
+            tier: Tier::Namespaces,
+            time_limit: Duration::from_secs(self.timeout_sec),
+            limits,
+            net,
+            credentials: planner.credentials.clone(),
+            stdout: layout::STDOUT.to_owned(),
+            stderr: layout::STDERR.to_owned(),
+        }
+    }
+
+    /// What a command is told on its standard input, and finds as a file.
+    pub fn paper(&self) -> Paper {
+        let mut value = json!({
+            "task": self.task,
+            "base": self.base_commit,
+            "instruction": instruction::render(&self.task),
+            "answer_schema": self.task.answer().schema(),
+        });
+        value["plan_id"] = json!(self.plan_id);
+        Paper {
+            place: REQUEST,
+            variable: "PROVOST_REQUEST",
+            bytes: format!("{value:#}\n").into_bytes(),
+        }
+    }
+
+    /// The text that the planner left, or why its word cannot be taken.
+    pub fn heard<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
+        let planner = Looker {
+            who: "planner",
+            leaves: "plan",
+            code: Code::PlanInvalid,
+            adapted: self.planner.adapted.as_ref(),
+        };
+        if looked.tree != self.base_tree {
+            let reason = "the planner looked at another tree than it was given";
+            return Err(Verdict::deny(Code::PlanInvalid, reason));
+        }
+        planner.heard(looked)
+    }
+}
+
+/// Whether a planner has a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Word {
+    /// Here it is.
+    Plan,
+    /// It cannot make one.
+    Blocked,
+}
+
+/// Reads an answer of the shape `T`, which is what `schema` describes.
+///
+/// Everything that does not fit is named by its place.
+fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T, Verdict> {
+    let invalid = |reason: String| Verdict::deny(Code::PlanInvalid, reason);
+    let value = json::parse(text.as_bytes())
+        .map_err(|error| invalid(format!("the planner's plan is no JSON: {error}")))?;
+    let misfits = validate(schema, &value);
+    if let Some(first) = misfits.first() {
+        let place = if first.path.is_empty() {
+            "/"
+        } else {
+            &first.path
+        };
+        let more = match misfits.len() {
+            1 => String::new(),
+            many => format!("; {} more", wording::counted(many - 1, "place")),
+        };
+        let reason = format!(
+            "the planner's plan does not fit its schema: `{place}` {}{more}",
+            first.problem
+        );
+        let row = |one: &Misfit| json!({ "path": one.path, "problem": one.problem });
+        let rows: Vec<Value> = misfits.iter().map(row).collect();
+        return Err(invalid(reason).with(json!({ "findings": rows })));
+    }
+    json::from_value(value).map_err(|error| {
+        invalid(format!(
+            "the planner's plan does not fit its schema: {error}"
+        ))
+    })
+}
+
+/// The refusal of a planner that has no plan, in its own words.
+fn blocked(summary: &str) -> Verdict {
+    let line = summary.trim().lines().next().unwrap_or_default();
+    let line: String = line.chars().take(400).collect();
+    Verdict::deny(
+        Code::PlanRefused,
+        format!("the planner has no plan: {line}"),
+    )
+    .with(json!({ "summary": summary }))
+}
+
+/// The refusal of a document, whose places lie below `place`.
+fn broken(code: Code, place: &str, problems: Vec<Problem>) -> Option<Verdict> {
+    let problems: Vec<Problem> = problems
+        .into_iter()
+        .map(|problem| Problem {
+            path: format!("{place}{}", problem.path),
+            ..problem
+        })
+        .collect();
+    let first = problems.first()?;
+    let reason = match problems.len() {
+        1 => format!("`{}` {}", first.path, first.problem),
+        count => format!(
+            "{count} rules are broken; `{}` {}",
+            first.path, first.problem
+        ),
+    };
+    Some(Verdict::deny(code, reason).with(json!({ "findings": problems })))
+}

@@ -1,0 +1,229 @@
+//! Turns the answer of a planner into a contract.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Asked, Word, blocked, read};
+use crate::contract::document::{Document, Network, Permissions};
+use crate::contract::typed::Typed;
+use crate::verdict::Verdict;
+
+/// What a planner answers to a request.
+///
+/// Every field is required and nothing else is allowed, because providers ask for that.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Whether there is one.
+    pub verdict: Word,
+    /// What it does and leaves out, or why there is none.
+    pub summary: String,
+    /// The instruction for whoever works.
+    pub objective: String,
+    /// Where it may write.
+    pub allow: Vec<String>,
+    /// Where it may not, even so.
+    pub forbid: Vec<String>,
+    /// What decides about the result.
+    pub accept: Vec<String>,
+    /// What must not be done, in words.
+    pub forbidden_actions: Vec<String>,
+    /// Files that decide about tests and builds, and that have to change.
+    pub permit_oracle: Vec<String>,
+    /// Files that instruct agents, and that have to change.
+    pub permit_governing: Vec<String>,
+    /// The places of the network that the work needs.
+    pub net: Vec<String>,
+    /// When whoever works is ended, in minutes.
+    pub minutes: u64,
+}
+
+/// The schema of an answer.
+pub fn schema() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let text = json!({ "type": "string" });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["verdict", "summary", "objective", "allow", "forbid", "accept",
+            "forbidden_actions", "permit_oracle", "permit_governing", "net", "minutes"],
+        "properties": {
+            "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
+            "summary": text,
+            "objective": text,
+            "allow": texts,
+            "forbid": texts,
+            "accept": texts,
+            "forbidden_actions": texts,
+            "permit_oracle": texts,
+            "permit_governing": texts,
+            "net": texts,
+            "minutes": { "type": "integer" }
+        }
+    })
+}
+
+/// The contract that the answer `text` stands for, or why it stands for none.
+///
+/// The contract has not been judged: that is done by the rules of every other one. `now` is in
+/// milliseconds since 1970.
+pub fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict> {
+    let plan: Plan = read(text, &schema())?;
+    if plan.verdict == Word::Blocked {
+        return Err(blocked(&plan.summary));
+    }
+    let typed = Typed {
+        objective: plan.objective,
+        allow: plan.allow,
+        forbid: plan.forbid,
+        accept: plan.accept,
+        base: Some(asked.base_commit.to_string()),
+        timeout_sec: plan.minutes.saturating_mul(60),
+        permit: Permissions {
+            oracle: plan.permit_oracle,
+            governing: plan.permit_governing,
+            ..Permissions::default()
+        },
+        ..Typed::default()
+    };
+    let mut document = typed.document(&asked.plan_id, now);
+    document.forbidden_actions = plan.forbidden_actions;
+    if !plan.net.is_empty() {
+        document.tool_permissions.network = Network::Allow;
+    }
+    if let Some(extra) = &mut document.x_provost {
+        // As it was written, so that the rules name the entry that is wrong.
+        extra.net = plan.net;
+        extra.author = Some(asked.author());
+    }
+    Ok(document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::Code;
+    use crate::contract::check::{self, Purpose, Rules};
+    use crate::gate::command::{CommandPolicy, Trust};
+    use crate::plan::Task;
+    use crate::plan::split::tests::asked;
+
+    fn answer(change: impl FnOnce(&mut Value)) -> String {
+        let mut value = json!({
+            "verdict": "PLAN", "summary": "s", "objective": "Greet by name",
+            "allow": ["src/greet.py"], "forbid": [], "accept": ["pytest -q"],
+            "forbidden_actions": ["add a dependency"], "permit_oracle": [],
+            "permit_governing": [], "net": [], "minutes": 20,
+        });
+        change(&mut value);
+        value.to_string()
+    }
+
+    fn planned(text: &str) -> Result<Document, Verdict> {
+        let request = "greet".to_owned();
+        contract(&asked(Task::Plan { request }), text, 1_767_225_600_000)
+    }
+
+    fn findings(document: &Document) -> Vec<(String, Code)> {
+        let rules = Rules {
+            policy: &CommandPolicy::shipped().unwrap(),
+            trust: Trust::FromFile,
+            purpose: Purpose::Run,
+        };
+        let found = check::check(&serde_json::to_value(document).unwrap(), &rules);
+        found.into_iter().map(|one| (one.path, one.code)).collect()
+    }
+
+    #[test]
+    fn a_plan_becomes_a_contract_that_names_its_author_and_its_base() {
+        let document = planned(&answer(|_| ())).unwrap();
+        assert_eq!(findings(&document), []);
+        let extra = document.x_provost.as_ref().unwrap();
+        assert_eq!(extra.author.as_deref(), Some("agent:it"));
+        assert_eq!(document.timeout_retry.timeout_sec, 1200);
+        assert_eq!(document.forbidden_actions, ["add a dependency"]);
+        assert_eq!(document.rollback.baseline_ref.len(), 64);
+    }
+
+    #[test]
+    fn what_breaks_a_rule_of_contracts_is_named_by_its_place() {
+        let cases: [(&str, Value, &str, Code); 6] = [
+            (
+                "allow",
+                json!(["**"]),
+                "/allowed_paths/0",
+                Code::ScopeInvalid,
+            ),
+            ("allow", json!([]), "/allowed_paths", Code::InputInvalid),
+            // Broad paths need a person, and an agent wrote this.
+            (
+                "allow",
+                json!(["src"]),
+                "/allowed_paths/0",
+                Code::PrivilegeExceeded,
+            ),
+            (
+                "accept",
+                json!(["curl x | sh"]),
+                "/acceptance_tests/0/cmd",
+                Code::CommandRefused,
+            ),
+            (
+                "net",
+                json!(["nowhere"]),
+                "/x_provost/net/0",
+                Code::ContractInvalid,
+            ),
+            (
+                "minutes",
+                json!(0),
+                "/timeout_retry/timeout_sec",
+                Code::InputInvalid,
+            ),
+        ];
+        for (field, value, path, code) in cases {
+            let document = planned(&answer(|it| it[field] = value)).unwrap();
+            let found = findings(&document);
+            assert_eq!(found.first(), Some(&(path.to_owned(), code)), "{field}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_no_plan_is_refused_with_its_places() {
+        let cases: [(&str, String, Code); 6] = [
+            ("prose", "Let us begin".to_owned(), Code::PlanInvalid),
+            (
+                "less",
+                answer(|it| drop(it.as_object_mut().unwrap().remove("allow"))),
+                Code::PlanInvalid,
+            ),
+            (
+                "more",
+                answer(|it| it["shell"] = json!("sh")),
+                Code::PlanInvalid,
+            ),
+            (
+                "a text for a list",
+                answer(|it| it["allow"] = json!("src")),
+                Code::PlanInvalid,
+            ),
+            (
+                "half a minute",
+                answer(|it| it["minutes"] = json!(0.5)),
+                Code::PlanInvalid,
+            ),
+            (
+                "none",
+                answer(|it| it["verdict"] = json!("BLOCKED")),
+                Code::PlanRefused,
+            ),
+        ];
+        for (name, text, want) in cases {
+            let verdict = planned(&text).unwrap_err();
+            assert_eq!(verdict.code, want, "{name}");
+        }
+        let verdict = planned(&answer(|it| it["allow"] = json!(["a", 1]))).unwrap_err();
+        let path = &verdict.details.unwrap()["findings"][0]["path"];
+        assert_eq!(path, "/allow/1", "{}", verdict.reason);
+    }
+}

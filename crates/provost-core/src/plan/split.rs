@@ -1,0 +1,343 @@
+//! Turns the answer of a planner that divided a contract into a chain.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Asked, Task, Word, blocked, broken, read};
+use crate::chain::document::VERSION;
+use crate::chain::{self, Chain, Document, Dropped, MOST_HANDOFFS, Node, grant};
+use crate::code::Code;
+use crate::contract::check::Rules;
+use crate::contract::document::{Document as Written, Network};
+use crate::scope::Scope;
+use crate::verdict::Verdict;
+
+/// What a planner answers that is to divide a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// Whether it could.
+    pub verdict: Word,
+    /// How it did, or why it could not.
+    pub summary: String,
+    /// The parts.
+    pub children: Vec<Child>,
+}
+
+/// One part of a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Child {
+    /// Its name.
+    pub id: String,
+    /// The instruction.
+    pub objective: String,
+    /// Where it may write.
+    pub allow: Vec<String>,
+    /// The commands that decide about it.
+    pub accept: Vec<String>,
+    /// The commands of the contract that it leaves out.
+    pub drops: Vec<Dropped>,
+    /// The places of the network that it needs.
+    pub net: Vec<String>,
+    /// When whoever works is ended, in minutes.
+    pub minutes: u64,
+    /// The parts whose results it starts from.
+    pub needs: Vec<String>,
+}
+
+/// The schema of an answer.
+pub fn schema() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let text = json!({ "type": "string" });
+    let drops = json!({ "type": "array", "items": {
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["cmd", "reason"],
+        "properties": { "cmd": text, "reason": text }
+    } });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["verdict", "summary", "children"],
+        "properties": {
+            "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
+            "summary": text,
+            "children": { "type": "array", "items": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["id", "objective", "allow", "accept", "drops", "net", "minutes",
+                    "needs"],
+                "properties": {
+                    "id": text,
+                    "objective": text,
+                    "allow": texts,
+                    "accept": texts,
+                    "drops": drops,
+                    "net": texts,
+                    "minutes": { "type": "integer" },
+                    "needs": texts
+                }
+            } }
+        }
+    })
+}
+
+/// The chain that the answer `text` stands for, held against the contract that was divided.
+pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, Chain), Verdict> {
+    let Task::Split { contract: parent } = &asked.task else {
+        return Err(Verdict::deny(Code::Bug, "nothing was to be divided"));
+    };
+    let split: Split = read(text, &schema())?;
+    if split.verdict == Word::Blocked {
+        return Err(blocked(&split.summary));
+    }
+    let mut parent = (**parent).clone();
+    parent.rollback.baseline_ref = asked.base_commit.to_string();
+    let node = |child: Child| node(asked, &parent, child);
+    let mut document = Document {
+        schema_version: VERSION,
+        max_handoffs: MOST_HANDOFFS,
+        nodes: split.children.into_iter().map(node).collect(),
+        parent: Some(parent),
+    };
+    let chain = match chain::check(&document, rules) {
+        Ok(chain) => chain,
+        Err(problems) => {
+            let code = problems.first().map_or(Code::ChainInvalid, |one| one.code);
+            let refusal = broken(code, "", problems);
+            let silent = || Verdict::deny(Code::ChainInvalid, "the division breaks a rule");
+            return Err(refusal.unwrap_or_else(silent));
+        }
+    };
+    packages(&mut document, &chain, rules);
+    Ok((document, chain))
+}
+
+/// Gives every node the package that its agent has.
+fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
+    let parent = document.parent.clone();
+    let whole =
+        parent.and_then(|parent| crate::contract::resolve(parent, rules.policy, rules.trust).ok());
+    let whole = whole.and_then(|whole| grant::parent(&whole, chain.nodes.len()).ok());
+    let Some(whole) = whole else { return };
+    for (node, checked) in document.nodes.iter_mut().zip(&chain.nodes) {
+        node.package = grant::derive(&whole, &checked.contract).ok();
+    }
+}
+
+/// A part as a contract: what it does not say is as in the whole.
+fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
+    let mut contract = parent.clone();
+    let id = child.id;
+    contract.task_id = format!("{}-{id}", parent.task_id);
+    contract.parent_task_id = Some(parent.task_id.clone());
+    contract.inputs.spec = child.objective;
+    contract.allowed_paths = child.allow;
+    contract.timeout_retry.timeout_sec = child.minutes.saturating_mul(60);
+    let known = |cmd: &String| {
+        let mut tests = parent.acceptance_tests.iter();
+        tests.find(|test| test.cmd == *cmd).cloned()
+    };
+    let unknown = |(at, cmd): (usize, &String)| {
+        let mut test = parent.acceptance_tests.first().cloned()?;
+        test.name = format!("accept-{}", at + 1);
+        test.cmd.clone_from(cmd);
+        test.must_pass = true;
+        Some(test)
+    };
+    // A command that the whole does not have is refused later, by name.
+    let commands = child.accept.iter().enumerate();
+    let commands = commands.filter_map(|(at, cmd)| known(cmd).or_else(|| unknown((at, cmd))));
+    contract.acceptance_tests = commands.collect();
+    contract.tool_permissions.network = if child.net.is_empty() {
+        Network::Deny
+    } else {
+        Network::Allow
+    };
+    let scope = Scope::parse(&contract.allowed_paths).unwrap_or_default();
+    let mut extra = contract.x_provost.take().unwrap_or_default();
+    extra.net = child.net;
+    extra.author = Some(asked.author());
+    extra.permit = extra
+        .permit
+        .map(|permit| grant::permits_within(&permit, &scope));
+    contract.x_provost = Some(extra);
+    Node {
+        id,
+        needs: child.needs,
+        agent: None,
+        contract: Some(contract),
+        contract_file: None,
+        drops: child.drops,
+        package: None,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::contract::check::Purpose;
+    use crate::contract::typed::Typed;
+    use crate::gate::command::{CommandPolicy, Trust};
+    use crate::object::{Kind, ObjectFormat};
+    use crate::run::fact::{Reviewer, WorkspaceChoice};
+
+    /// What a planner called `it` is asked.
+    pub(in crate::plan) fn asked(task: Task) -> Asked {
+        let oid = |word: &str| {
+            ObjectFormat::Sha256
+                .oid(Kind::Blob, word.as_bytes())
+                .unwrap()
+        };
+        Asked {
+            plan_id: "plan_1".to_owned(),
+            task,
+            revision: "HEAD".to_owned(),
+            base_commit: oid("commit"),
+            base_tree: oid("tree"),
+            planner: Reviewer {
+                name: "it".to_owned(),
+                argv: vec!["it".to_owned()],
+                typed: false,
+                adapted: None,
+                credentials: Vec::new(),
+            },
+            net: Vec::new(),
+            workspace: WorkspaceChoice::Auto,
+            timeout_sec: 60,
+            began: "2026-01-01T00:00:00Z".to_owned(),
+            version: "0".to_owned(),
+        }
+    }
+
+    fn whole() -> Written {
+        let typed = Typed {
+            objective: "Do all of it".to_owned(),
+            allow: vec!["lib/a".to_owned(), "lib/b".to_owned(), "tests".to_owned()],
+            forbid: vec!["lib/a/frozen".to_owned()],
+            accept: vec!["pytest -q".to_owned(), "cargo test".to_owned()],
+            timeout_sec: 1200,
+            net: vec!["a.example:443".parse().unwrap()],
+            ..Typed::default()
+        };
+        let mut document = typed.document("run_1", 1_767_225_600_000);
+        document.forbidden_actions = vec!["push".to_owned()];
+        document
+    }
+
+    fn child(id: &str, allow: &[&str], change: impl FnOnce(&mut Value)) -> Value {
+        let mut value = json!({ "id": id, "objective": "a part", "allow": allow,
+            "accept": ["pytest -q", "cargo test"], "drops": [], "net": [], "minutes": 20,
+            "needs": [] });
+        change(&mut value);
+        value
+    }
+
+    fn divided(children: &[Value]) -> Result<(Document, Chain), Verdict> {
+        let answer = json!({ "verdict": "PLAN", "summary": "s", "children": children });
+        let rules = Rules {
+            policy: &CommandPolicy::shipped().unwrap(),
+            trust: Trust::FromFile,
+            purpose: Purpose::Run,
+        };
+        let contract = Box::new(whole());
+        split(
+            &asked(Task::Split { contract }),
+            &answer.to_string(),
+            &rules,
+        )
+    }
+
+    #[test]
+    fn parts_of_a_contract_are_contracts_with_packages() {
+        let (document, chain) = divided(&[
+            child("a", &["lib/a"], |_| ()),
+            child("b", &["lib/b", "tests"], |it| it["needs"] = json!(["a"])),
+        ])
+        .unwrap();
+        assert_eq!(chain.order, [0, 1]);
+        let first = document.nodes[0].contract.as_ref().unwrap();
+        assert_eq!(first.task_id, format!("{}-a", whole().task_id));
+        assert_eq!(first.parent_task_id.as_ref(), Some(&whole().task_id));
+        assert_eq!(first.forbidden_actions, ["push"]);
+        let extra = first.x_provost.as_ref().unwrap();
+        assert_eq!(extra.forbid, ["lib/a/frozen"]);
+        assert_eq!(extra.author.as_deref(), Some("agent:it"));
+        let packages = document
+            .nodes
+            .iter()
+            .map(|node| node.package.as_ref().unwrap());
+        for package in packages {
+            assert!(package.parent.is_some());
+            assert!(package.delegate.is_empty());
+        }
+        // What was written can be read again and stands the same checks.
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(Document::from_value(&value).unwrap(), document);
+    }
+
+    #[test]
+    fn what_exceeds_the_whole_is_refused_with_its_axis() {
+        type Change = fn(&mut Value);
+        let one = |change: Change| {
+            let verdict = divided(&[child("a", &["lib/a"], change)]).unwrap_err();
+            (verdict.code, verdict.reason)
+        };
+        let beyond = Code::PackageExceedsGrant;
+        let cases: [(Change, Code, &str); 8] = [
+            (|it| it["allow"] = json!(["lib"]), beyond, "write: `lib`"),
+            (
+                |it| it["net"] = json!(["b.example:443"]),
+                beyond,
+                "network: `b.example:443`",
+            ),
+            (
+                |it| it["minutes"] = json!(21),
+                beyond,
+                "limits: 1260 seconds",
+            ),
+            (
+                |it| it["accept"] = json!(["pytest -q", "cargo test", "go test ./..."]),
+                beyond,
+                "run: `go test ./...`",
+            ),
+            (
+                |it| it["accept"] = json!(["pytest -q"]),
+                beyond,
+                "acceptance: `cargo test`",
+            ),
+            (
+                |it| {
+                    it["accept"] = json!(["pytest -q"]);
+                    it["drops"] = json!([{ "cmd": "cargo test", "reason": "no crates" }]);
+                },
+                beyond,
+                "left out by every node",
+            ),
+            (
+                |it| it["needs"] = json!(["a"]),
+                Code::ChainInvalid,
+                "circle",
+            ),
+            (
+                |it| it["needs"] = json!(["z"]),
+                Code::ChainInvalid,
+                "no node",
+            ),
+        ];
+        for (change, code, words) in cases {
+            let (found, reason) = one(change);
+            assert_eq!(found, code, "{reason}");
+            assert!(reason.contains(words), "{reason} has not {words}");
+        }
+        let twice = [
+            child("a", &["lib/a"], |_| ()),
+            child("b", &["lib/a/x"], |_| ()),
+        ];
+        let verdict = divided(&twice).unwrap_err();
+        assert_eq!(verdict.code, Code::ChainInvalid);
+        assert!(verdict.reason.contains("overlaps"), "{}", verdict.reason);
+        assert!(divided(&[]).is_err());
+    }
+}

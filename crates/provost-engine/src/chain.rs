@@ -1,0 +1,275 @@
+//! Runs a chain of contracts: each as an ordinary run, as soon as what it needs was accepted.
+//!
+//! # Invariants
+//!
+//! - State is a fold over the records of the chain; what became of a run is taken from that run.
+//! - Which run a node gets is on disk before the run begins, so a chain that is called again finds it.
+//! - A node that was decided is not run twice, unless somebody asks for that.
+
+use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
+use provost_core::bundle::statement::SealedVerdict;
+use provost_core::chain::{Chain, End, Fact, Merge, Next, Standing, State, report};
+use provost_core::code::Code;
+use provost_core::contract;
+use provost_core::contract::document::Document;
+use provost_core::object::Oid;
+use provost_core::verdict::Verdict;
+use provost_core::wording::counted;
+
+use crate::plan;
+use crate::ports::{Bundle, Clock, Ledger, PortError, Signer, Wish};
+
+/// The file of a chain that says what it came to.
+pub const REPORT: &str = "report.json";
+
+/// Runs nodes, several at once.
+pub trait Crew {
+    /// A name for a run that nobody had before.
+    fn name(&mut self) -> Result<String, PortError>;
+
+    /// One commit with all that `merge` names, kept by a ref for the run `run_id`. The same merge
+    /// is the same commit.
+    fn join(&mut self, run_id: &str, merge: &Merge) -> Result<Joined, PortError>;
+
+    /// Begins the run of a node, and does not wait for it.
+    fn begin(&mut self, order: Order) -> Result<(), PortError>;
+
+    /// Brings a run to its end that somebody else left, and does not wait for it.
+    fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError>;
+
+    /// Waits until one of the runs ends that were begun or taken up.
+    fn ended(&mut self) -> Result<Came, PortError>;
+
+    /// Tells whoever looks on; the answer says whether somebody wants the chain to end.
+    fn tell(&mut self, line: &str) -> Wish;
+}
+
+/// What came of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Joined {
+    /// One commit.
+    Clean(Oid),
+    /// Paths that do not go together.
+    Conflict(Vec<String>),
+}
+
+/// A node, to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// Its name.
+    pub node: String,
+    /// The run.
+    pub run_id: String,
+    /// The contract, with the commit that it starts from.
+    pub contract: Document,
+    /// The agent, if it is not that of the chain.
+    pub agent: Option<String>,
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Came {
+    /// It ended.
+    Ended {
+        /// The node.
+        node: String,
+        /// How.
+        end: Box<End>,
+    },
+    /// It never began, or is none any more.
+    Nothing {
+        /// The node.
+        node: String,
+    },
+}
+
+/// What a chain is driven through.
+pub struct Ports<'a> {
+    /// Runs nodes.
+    pub crew: &'a mut dyn Crew,
+    /// Remembers.
+    pub ledger: &'a mut dyn Ledger,
+    /// Keeps the report.
+    pub bundle: &'a mut dyn Bundle,
+    /// Signs it.
+    pub signer: &'a dyn Signer,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// How the chain is called.
+    pub id: &'a str,
+    /// The chain.
+    pub chain: &'a Chain,
+    /// SHA-256 of its document.
+    pub sha256: &'a str,
+    /// The commit that nodes without needs start from.
+    pub base: &'a Oid,
+    /// How many nodes may be at work at once.
+    pub jobs: usize,
+    /// Whether nodes that were refused are run again.
+    pub again: bool,
+}
+
+/// Runs the chain to its end, from wherever its records say it stands.
+pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
+    let mut state = open(ports, task)?;
+    loop {
+        match state.next(task.chain, task.jobs) {
+            Next::Start(at) => start(ports, task, &mut state, at)?,
+            Next::TakeUp(at, run_id) => {
+                let node = &task.chain.nodes[at].id;
+                ports.crew.tell(&format!("{node}: taking up {run_id}"));
+                // It counts as at work from here on.
+                let running = Standing::Running {
+                    run_id: run_id.clone(),
+                };
+                state.nodes.insert(node.clone(), running);
+                ports.crew.take_up(node, &run_id)?;
+            }
+            Next::PassOver(at, verdict) => {
+                let node = task.chain.nodes[at].id.clone();
+                ports
+                    .crew
+                    .tell(&format!("{node}: not run, {}", verdict.reason));
+                record(ports, task, &mut state, Fact::NotRun { node, verdict })?;
+            }
+            Next::Wait => {
+                let fact = match ports.crew.ended()? {
+                    Came::Ended { node, end } => {
+                        let (mark, verdict) = (word(&end.verdict), &end.verdict);
+                        let line = format!("{node}: {mark}, {}: {}", end.run_id, verdict.reason);
+                        ports.crew.tell(&line);
+                        Fact::Ended { node, end }
+                    }
+                    Came::Nothing { node } => Fact::Lost { node },
+                };
+                record(ports, task, &mut state, fact)?;
+            }
+            Next::Finish(verdict) => {
+                record(ports, task, &mut state, Fact::Finished { verdict })?;
+                seal(ports, task, &state)?;
+                return Ok(state);
+            }
+        }
+    }
+}
+
+fn word(verdict: &Verdict) -> String {
+    if verdict.allow {
+        "accepted".to_owned()
+    } else {
+        format!("refused[{}]", verdict.code)
+    }
+}
+
+/// Where the chain stands that is begun now, or was begun earlier.
+fn open(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
+    let known = State::fold(ports.ledger.records());
+    let known = known.map_err(|error| PortError::of(Code::EvidenceAltered, error))?;
+    let Some(mut state) = known else {
+        let fact = Fact::Opened {
+            chain_sha256: task.sha256.to_owned(),
+            base_commit: task.base.clone(),
+        };
+        let event = fact.event(task.id, ports.clock.timestamp());
+        ports.ledger.append(event)?;
+        let state = State::fold(ports.ledger.records());
+        let state = state.map_err(|error| PortError::of(Code::Bug, error))?;
+        return state.ok_or_else(|| PortError::new(Code::Bug, "a chain that did not begin"));
+    };
+    if state.chain_sha256 != task.sha256 || state.base_commit != *task.base {
+        let reason = "the records are about another chain";
+        return Err(PortError::new(Code::EvidenceAltered, reason));
+    }
+    record(ports, task, &mut state, Fact::Resumed { again: task.again })?;
+    Ok(state)
+}
+
+/// Begins the run of the node at `at`, if what it needs can be merged.
+fn start(
+    ports: &mut Ports<'_>,
+    task: &Task<'_>,
+    state: &mut State,
+    at: usize,
+) -> Result<(), PortError> {
+    let checked = &task.chain.nodes[at];
+    let node = checked.id.clone();
+    let merge = state.base(task.chain, at);
+    let merge = merge.ok_or_else(|| PortError::new(Code::Bug, "a need has no result"))?;
+    let run_id = ports.crew.name()?;
+    if ports.crew.tell(&format!("{node}: {run_id} begins")) == Wish::Cancel {
+        let verdict = Verdict::deny(Code::Cancelled, "the chain was cancelled");
+        return record(ports, task, state, Fact::NotRun { node, verdict });
+    }
+    let base_commit = match ports.crew.join(&run_id, &merge)? {
+        Joined::Clean(commit) => commit,
+        Joined::Conflict(paths) => {
+            let reason = format!(
+                "the results it needs do not go together: {} in conflict, `{}`",
+                counted(paths.len(), "path"),
+                paths.first().map_or("", String::as_str)
+            );
+            let verdict = Verdict::deny(Code::ChainConflict, reason);
+            let verdict = verdict.with(serde_json::json!({ "paths": paths }));
+            ports
+                .crew
+                .tell(&format!("{node}: not run, {}", verdict.reason));
+            return record(ports, task, state, Fact::NotRun { node, verdict });
+        }
+    };
+    let mut contract = checked.contract.document.clone();
+    contract.rollback.baseline_ref = base_commit.to_string();
+    let digest = contract::digest(&contract);
+    let fact = Fact::Started {
+        node: node.clone(),
+        run_id: run_id.clone(),
+        base_commit,
+        contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
+    };
+    record(ports, task, state, fact)?;
+    ports.crew.begin(Order {
+        node,
+        run_id,
+        contract,
+        agent: checked.agent.clone(),
+    })
+}
+
+/// Writes `fact` down, if it can have happened, then takes it in.
+fn record(
+    ports: &mut Ports<'_>,
+    task: &Task<'_>,
+    state: &mut State,
+    fact: Fact,
+) -> Result<(), PortError> {
+    let event = fact.event(task.id, ports.clock.timestamp());
+    let mut after = state.clone();
+    after.apply(fact).map_err(|misplaced| {
+        PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
+    })?;
+    ports.ledger.append(event)?;
+    *state = after;
+    Ok(())
+}
+
+/// Writes the report, and signs all files of the chain.
+fn seal(ports: &mut Ports<'_>, task: &Task<'_>, state: &State) -> Result<(), PortError> {
+    let report = report::compose(task.id, task.chain, state);
+    let text = format!("{report:#}\n");
+    ports.bundle.put(REPORT, text.as_bytes())?;
+    let verdict = state.finished.as_ref();
+    let predicate = RecordPredicate {
+        kind: RecordKind::Chain,
+        id: task.id.to_owned(),
+        verdict: SealedVerdict {
+            allow: verdict.is_some_and(|verdict| verdict.allow),
+            code: verdict.map_or(Code::Bug, |verdict| verdict.code),
+        },
+        sealed_at: plan::time(ports.clock)?,
+    };
+    plan::seal_record(ports.bundle, ports.signer, predicate)
+}

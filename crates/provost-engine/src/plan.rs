@@ -1,0 +1,249 @@
+//! Lets a planner make a document of a request, and keeps what was asked and what came of it.
+//!
+//! # Invariants
+//!
+//! - Nothing that a planner proposes is done.
+//! - What was asked is on disk before the planner begins; the record is sealed whatever it answers.
+
+use provost_core::bundle::report::{Sha256, Time};
+use provost_core::bundle::sealed::{RecordPredicate, SEAL};
+use provost_core::bundle::statement::SealedVerdict;
+use provost_core::chain;
+use provost_core::code::Code;
+use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::contract::document::Document;
+use provost_core::contract::limits::Limits;
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::plan::{self, Asked, Task, layout};
+use provost_core::policy::Policy;
+use provost_core::run::effect::{Look, Paper};
+use provost_core::run::fact::{ResultFile, ReviewRun, WorkspaceChoice};
+use provost_core::verdict::Verdict;
+use serde::Serialize;
+
+use crate::opening::{self, Agent, Origin, agent};
+use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
+
+/// Lets somebody look at a tree.
+pub trait Desk {
+    /// Lets whoever `order` names look until it ends or `watch` ends it, in a box that a probe tried
+    /// to get out of. A command is `told` what it has to know. When the call returns, every process
+    /// of the box is dead.
+    fn look(
+        &mut self,
+        order: &Look,
+        papers: &[Paper],
+        told: &[u8],
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError>;
+}
+
+/// What a person wants planned.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// How the plan is called.
+    pub plan_id: String,
+    /// What is to be done.
+    pub task: Task,
+    /// The revision that the planner reads.
+    pub revision: String,
+    /// Who plans.
+    pub agent: Agent,
+    /// The places of the network that are granted.
+    pub net: Vec<Endpoint>,
+    /// The secrets that the proxy is to add, by name.
+    pub credentials: Vec<Credential>,
+    /// How workspaces are to be made, whatever the policy says.
+    pub workspace: Option<WorkspaceChoice>,
+    /// When the planner is ended, in seconds.
+    pub timeout_sec: u64,
+    /// The version of Provost.
+    pub version: String,
+}
+
+/// A request with everything that it refers to pinned.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// What is asked.
+    pub asked: Asked,
+    /// The policy of the base commit.
+    pub policy: Policy,
+}
+
+/// How the plan begins that `request` asks for.
+pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<Opened, PortError> {
+    let base_commit = opening::base(origin, &request.revision)?;
+    let base_tree = origin.tree(&base_commit)?;
+    let policy = origin.policy(&base_tree)?;
+    let net: Vec<String> = request.net.iter().map(ToString::to_string).collect();
+    let answer = request.task.answer();
+    let planner = agent::looker(&request.agent, &policy, &request.credentials, &net, answer)?;
+    let asked = Asked {
+        plan_id: request.plan_id,
+        task: request.task,
+        revision: request.revision,
+        base_commit,
+        base_tree,
+        planner,
+        net,
+        workspace: request.workspace.unwrap_or(policy.workspace),
+        timeout_sec: request.timeout_sec,
+        began: clock.timestamp(),
+        version: request.version,
+    };
+    Ok(Opened { asked, policy })
+}
+
+/// What a plan is made through.
+pub struct Ports<'a> {
+    /// Lets the planner look.
+    pub desk: &'a mut dyn Desk,
+    /// Keeps the record.
+    pub bundle: &'a mut dyn Bundle,
+    /// Signs it.
+    pub signer: &'a dyn Signer,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+    /// Looks after the planner.
+    pub watch: &'a mut dyn Watch,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// What is said about it.
+    pub verdict: Verdict,
+    /// The document, if there is one that keeps every rule.
+    pub made: Option<Made>,
+    /// How the planner ended, if it began.
+    pub looked: Option<ReviewRun>,
+}
+
+/// A document that a planner's answer stands for.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// A contract.
+    Contract(Box<Document>),
+    /// A chain of them.
+    Chain(Box<chain::Document>),
+}
+
+/// Has the plan made, and seals what was asked and what came of it.
+pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError> {
+    let asked = &opened.asked;
+    put(ports.bundle, layout::REQUEST, asked)?;
+    let limits = Limits::of(&opened.policy.limits, &opened.policy.limits);
+    let paper = asked.paper();
+    let told = paper.bytes.clone();
+    let order = asked.look(limits);
+    let looked = ports.desk.look(&order, &[paper], &told, ports.watch);
+    let planned = match looked {
+        Err(error) => Planned {
+            verdict: error.verdict(),
+            made: None,
+            looked: None,
+        },
+        Ok(looked) => {
+            put(ports.bundle, layout::LOOKED, &looked)?;
+            if let ResultFile::Text(text) = &looked.run.result {
+                ports.bundle.put(layout::ANSWER, text.as_bytes())?;
+            }
+            let answered = asked.heard(&looked);
+            let now = ports.clock.millis();
+            let made = answered.and_then(|text| make(opened, text, now));
+            let (verdict, made) = match made {
+                Ok((verdict, made)) => (verdict, Some(made)),
+                Err(verdict) => (verdict, None),
+            };
+            Planned {
+                verdict,
+                made,
+                looked: Some(looked),
+            }
+        }
+    };
+    match &planned.made {
+        Some(Made::Contract(document)) => put(ports.bundle, layout::CONTRACT, document)?,
+        Some(Made::Chain(document)) => put(ports.bundle, layout::CHAIN, document)?,
+        None => {}
+    }
+    put(ports.bundle, layout::VERDICT, &planned.verdict)?;
+    seal(ports, asked, &planned.verdict)?;
+    Ok(planned)
+}
+
+/// The document that the answer `text` stands for, judged by the rules of every other one.
+fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdict> {
+    let asked = &opened.asked;
+    let bug = |error: &dyn std::fmt::Display| Verdict::deny(Code::Bug, error.to_string());
+    let shipped = CommandPolicy::shipped().map_err(|error| bug(&error))?;
+    let commands = shipped.with(opened.policy.commands.clone());
+    let rules = Rules {
+        policy: &commands.map_err(|error| bug(&error))?,
+        trust: Trust::FromFile,
+        purpose: Purpose::Run,
+    };
+    match &asked.task {
+        Task::Plan { .. } => {
+            let document = plan::contract::contract(asked, text, now)?;
+            let value = serde_json::to_value(&document).map_err(|error| bug(&error))?;
+            // It refers to no file of the repository.
+            let verdict = check::judge(&value, &rules, &|_| None);
+            if verdict.allow {
+                Ok((verdict, Made::Contract(Box::new(document))))
+            } else {
+                Err(verdict)
+            }
+        }
+        Task::Split { .. } => {
+            let (document, chain) = plan::split::split(asked, text, &rules)?;
+            let nodes = chain.nodes.len();
+            let verdict = Verdict::allow(format!("the contract is divided into {nodes}"));
+            Ok((verdict, Made::Chain(Box::new(document))))
+        }
+    }
+}
+
+fn put(bundle: &mut dyn Bundle, name: &str, value: &impl Serialize) -> Result<(), PortError> {
+    let text = serde_json::to_vec_pretty(value).map_err(|error| PortError::of(Code::Bug, error))?;
+    bundle.put(name, &text)
+}
+
+/// Signs what the record holds.
+fn seal(ports: &mut Ports<'_>, asked: &Asked, verdict: &Verdict) -> Result<(), PortError> {
+    let (kind, id) = (asked.task.record(), asked.plan_id.clone());
+    let predicate = RecordPredicate {
+        kind,
+        id,
+        verdict: SealedVerdict {
+            allow: verdict.allow,
+            code: verdict.code,
+        },
+        sealed_at: time(ports.clock)?,
+    };
+    seal_record(ports.bundle, ports.signer, predicate)
+}
+
+/// The time, as statements write it.
+pub(crate) fn time(clock: &dyn Clock) -> Result<Time, PortError> {
+    Time::try_from(clock.timestamp()).map_err(|error| PortError::of(Code::Bug, error))
+}
+
+/// Signs a statement about every file of `bundle`.
+pub(crate) fn seal_record(
+    bundle: &mut dyn Bundle,
+    signer: &dyn Signer,
+    predicate: RecordPredicate,
+) -> Result<(), PortError> {
+    bundle.tidy()?;
+    let mut files = Vec::new();
+    for kept in bundle.list()? {
+        let digest = Sha256::try_from(kept.sha256);
+        let digest = digest.map_err(|error| PortError::of(Code::Bug, error))?;
+        files.push((kept.name, digest));
+    }
+    let envelope = signer.sign(predicate.state(files).as_bytes())?;
+    bundle.put(SEAL, &envelope)
+}

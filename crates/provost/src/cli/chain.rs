@@ -1,0 +1,283 @@
+//! `provost chain`: several contracts as ordinary runs, several at once, with one report.
+
+mod crew;
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use provost_core::bundle::layout::LEDGER;
+use provost_core::chain::{self, Chain, Document, Standing, State, report};
+use provost_core::code::Code;
+use provost_core::contract::check::{Purpose, Rules};
+use provost_core::contract::{self, Problem};
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::json;
+use provost_core::net::credential::Credential;
+use provost_core::object::{Oid, sha256};
+use provost_core::record::Head;
+use provost_core::verdict::Verdict;
+use provost_dialects::document;
+use provost_engine::chain::{Ports, Task};
+use provost_engine::drive;
+use provost_engine::opening::{Agent, Origin as _};
+use provost_engine::ports::Bundle as _;
+use provost_host::machine;
+use serde_json::json;
+
+use super::net::Net;
+use super::run::references;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::session::{KeySigner, RunBundle, SystemClock, ledger, lock};
+use crate::show::{Reader, plain};
+use crew::Threads;
+
+/// The file of a chain that holds its document.
+const DOCUMENT: &str = "chain.json";
+
+/// Run several contracts, some of which start from the results of others.
+#[derive(Args)]
+#[command(after_help = "\
+Each node is an ordinary run with a bundle of its own. It starts from the base of the chain, or from
+the results of the nodes it needs. Called again, a chain takes finished nodes as they are and goes
+on with the rest. `provost explain chain` shows how the file is written.
+
+Exit 0: every node was accepted. Otherwise the status is that of the first one that was not.
+
+Examples:
+  provost chain -f chain.json --agent claude
+  provost chain -f chain.yaml --agent-cmd my-agent --jobs 2 --json")]
+pub(super) struct Run {
+    /// The chain as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+
+    /// How many nodes are at work at once [default: as many as the machine has processors].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+
+    /// The revision that nodes without needs start from.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    base: String,
+
+    /// Run nodes once more that were refused when the chain was called before.
+    #[arg(long)]
+    again: bool,
+
+    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
+    agent: Option<String>,
+
+    /// The agent as a command; it is split into words and runs in the box.
+    #[arg(long, value_name = "CMD")]
+    agent_cmd: Option<String>,
+
+    /// Who reviews each result: an agent of `provost.toml`, or codex or claude.
+    #[arg(long, value_name = "NAME", conflicts_with = "review_cmd")]
+    review: Option<String>,
+
+    /// The reviewer as a command; it leaves its report at `$PROVOST_RESULT`.
+    #[arg(long, value_name = "CMD")]
+    review_cmd: Option<String>,
+
+    #[command(flatten)]
+    net: Net,
+}
+
+pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    // A secret that is not there is missed before anything is begun.
+    run.net.outlet()?;
+    let document = read(&run.file)?;
+    let origin = GitOrigin(&place.repo);
+    let base = origin.resolve(&run.base)?;
+    let chain = match check(&place, &document, &base)? {
+        Ok(chain) => chain,
+        Err(problems) => return Ok(refusal(&problems).into()),
+    };
+    let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    let credentials: Vec<&Credential> = run.net.credentials().iter().collect();
+    if machine::known(&credentials).is_in(&text) {
+        return Err(drive::secret_words().into());
+    }
+    let digest = document.digest();
+    let id = format!(
+        "chain_{}",
+        &sha256(format!("{digest} {base}").as_bytes())[..16]
+    );
+    let directory = place.chains().join(&id);
+    place.prepare_with(&directory)?;
+    let _lock = lock(&directory, &id)?;
+    let mut bundle = RunBundle::new(&directory);
+    bundle.put(DOCUMENT, &text)?;
+    let signer = KeySigner::of(&place)?;
+    let task = Task {
+        id: &id,
+        chain: &chain,
+        sha256: &digest,
+        base: &base,
+        jobs: run.jobs.map_or_else(processors, usize::from),
+        again: run.again,
+    };
+    let mut crew = Threads::new(place, run.hands(), reader);
+    let state = provost_engine::chain::drive(
+        &mut Ports {
+            crew: &mut crew,
+            ledger: &mut ledger(&directory.join(LEDGER), Head::genesis())?,
+            bundle: &mut bundle,
+            signer: &signer,
+            clock: &SystemClock,
+        },
+        &task,
+    )?;
+    Ok(answer(&id, &chain, &state, &directory))
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Run {
+    /// Who works for every node.
+    fn hands(&self) -> crew::Hands {
+        let typed = |command: &Option<String>, name: &Option<String>| {
+            let command = command.clone().map(Agent::Typed);
+            command.or(name.clone().map(Agent::Named))
+        };
+        crew::Hands {
+            agent: typed(&self.agent_cmd, &self.agent)
+                .unwrap_or_else(|| Agent::Named("default".to_owned())),
+            review: typed(&self.review_cmd, &self.review),
+            credentials: self.net.credentials().to_vec(),
+        }
+    }
+}
+
+/// Reads a chain, with the contracts that it names by file.
+fn read(file: &Path) -> Result<Document, Failure> {
+    let bytes = input::read(file, json::LARGEST)?;
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::of(Code::InputInvalid, error)
+            .about(file)
+            .hint("`provost explain chain` shows every field and an example")
+    };
+    let value = document::parse(input::format(file), &bytes).map_err(|error| wrong(&error))?;
+    let mut document = Document::from_value(&value).map_err(|error| wrong(&error))?;
+    let beside = file.parent().unwrap_or(Path::new("."));
+    for node in &mut document.nodes {
+        if let Some(name) = node.contract_file.take() {
+            node.contract = Some(input::contract(&beside.join(name))?.document);
+        }
+    }
+    Ok(document)
+}
+
+/// Judges a chain by the policy of its base, with the files that its contracts refer to.
+fn check(
+    place: &Place,
+    document: &Document,
+    base: &Oid,
+) -> Result<Result<Chain, Vec<Problem>>, Failure> {
+    let bug = |error| Failure::of(Code::Bug, &error);
+    let origin = GitOrigin(&place.repo);
+    let policy = origin.policy(&origin.tree(base)?)?;
+    let shipped = CommandPolicy::shipped().map_err(bug)?;
+    let rules = Rules {
+        policy: &shipped.with(policy.commands).map_err(bug)?,
+        trust: Trust::FromFile,
+        purpose: Purpose::Run,
+    };
+    let mut checked = chain::check(document, &rules);
+    for (at, node) in document.nodes.iter().enumerate() {
+        let missing = node.contract.as_ref().map(|it| references(place, it));
+        for problem in missing.into_iter().flatten() {
+            let path = format!("/nodes/{at}/contract{}", problem.path);
+            let problem = Problem { path, ..problem };
+            match &mut checked {
+                Ok(_) => checked = Err(vec![problem]),
+                Err(problems) => problems.push(problem),
+            }
+        }
+    }
+    Ok(checked)
+}
+
+/// The refusal of a chain, by the rule that the first problem breaks.
+fn refusal(problems: &[Problem]) -> Verdict {
+    let verdict = contract::judge(problems);
+    let code = problems.first().map_or(Code::ChainInvalid, |one| one.code);
+    Verdict {
+        // A contract in a chain that breaks a rule is refused as it would be alone.
+        code: match code {
+            Code::ChainInvalid | Code::PackageExceedsGrant | Code::ParentFingerprintMismatch => {
+                code
+            }
+            _ => verdict.code,
+        },
+        ..verdict
+    }
+}
+
+fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
+    let mut json = report::compose(id, chain, state);
+    json["directory"] = json!(directory);
+    let verdict = state.finished.clone();
+    let verdict = verdict.unwrap_or_else(|| Verdict::deny(Code::Bug, "it has no verdict"));
+    let word = if verdict.allow {
+        "accepted".to_owned()
+    } else {
+        format!("refused[{}]", verdict.code)
+    };
+    let mut text = format!("{word}: {id}, {}\n", verdict.reason);
+    let width = chain.nodes.iter().map(|node| node.id.len()).max();
+    let width = width.unwrap_or_default();
+    let mut landing = Vec::new();
+    for at in &chain.order {
+        let node = &chain.nodes[*at].id;
+        text += &format!(
+            "  {node:width$}  {}\n",
+            row(state.nodes.get(node), &mut landing)
+        );
+    }
+    text += &format!(
+        "  report   {}\n",
+        directory.join(provost_engine::chain::REPORT).display()
+    );
+    if verdict.allow {
+        for run_id in landing {
+            text += &format!("next: provost land {run_id}\n");
+        }
+    }
+    Answer {
+        exit: verdict.exit(),
+        json,
+        text: plain(&text),
+    }
+}
+
+/// What became of a node; runs that can land are added to `landing`.
+fn row(standing: Option<&Standing>, landing: &mut Vec<String>) -> String {
+    match standing {
+        Some(Standing::Ended(end)) if end.accepted().is_some() => {
+            landing.push(end.run_id.clone());
+            format!("accepted  {}", end.run_id)
+        }
+        Some(Standing::Ended(end)) => {
+            let verdict = &end.verdict;
+            format!(
+                "refused   {}  {}: {}",
+                end.run_id, verdict.code, verdict.reason
+            )
+        }
+        Some(Standing::NotRun(verdict)) => {
+            format!("not run   {}: {}", verdict.code, verdict.reason)
+        }
+        Some(Standing::Running { run_id } | Standing::Left { run_id }) => {
+            format!("running   {run_id}")
+        }
+        None => "waiting".to_owned(),
+    }
+}

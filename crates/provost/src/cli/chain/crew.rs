@@ -1,0 +1,219 @@
+//! Runs the nodes of a chain, each in a thread of its own: boxes die with the thread that made them.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use provost_core::chain::{End, Merge};
+use provost_core::code::Code;
+use provost_core::net::credential::Credential;
+use provost_core::run::State;
+use provost_core::run::fact::Names;
+use provost_core::run::refs::Kind;
+use provost_core::verdict::Verdict;
+use provost_engine::chain::{Came, Crew, Joined, Order};
+use provost_engine::opening::{self, Agent, Request};
+use provost_engine::ports::{PortError, Wish};
+use provost_host::git::{Expected, GitError, Merged, Person};
+use provost_host::{clock, ids};
+
+use super::super::run::{installed, refuse_secrets, workspace};
+use crate::answer::Failure;
+use crate::history;
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session::{self, Session};
+use crate::show::Reader;
+
+/// Who works for every node.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub(super) agent: Agent,
+    pub(super) review: Option<Agent>,
+    pub(super) credentials: Vec<Credential>,
+}
+
+/// Threads that drive runs.
+pub(super) struct Threads {
+    place: Place,
+    hands: Arc<Hands>,
+    onlooker: Onlooker,
+    sender: Sender<Came>,
+    receiver: Receiver<Came>,
+}
+
+impl Threads {
+    pub(super) fn new(place: Place, hands: Hands, reader: Reader) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self {
+            place,
+            hands: Arc::new(hands),
+            onlooker: Onlooker::new(reader == Reader::Program),
+            sender,
+            receiver,
+        }
+    }
+
+    /// Lets `work` be done for `node` in a thread of its own.
+    fn spawn(
+        &self,
+        node: String,
+        run_id: String,
+        work: impl FnOnce() -> Result<Option<End>, Failure> + Send + 'static,
+    ) -> Result<(), PortError> {
+        let sender = self.sender.clone();
+        let named = thread::Builder::new().name(node.clone());
+        let spawned = named.spawn(move || {
+            // Whatever happens here, somebody waits for an answer.
+            let done = panic::catch_unwind(AssertUnwindSafe(work));
+            let bug = |_| Err(Failure::new(Code::Bug, "the driver of the run panicked"));
+            let came = match done.unwrap_or_else(bug) {
+                Ok(Some(end)) => ended(node, end),
+                Ok(None) => Came::Nothing { node },
+                // The run is as far as it came; called again, the chain goes on with it.
+                Err(failure) => ended(
+                    node,
+                    End {
+                        run_id,
+                        verdict: failure.verdict(),
+                        commit: None,
+                        tree: None,
+                        head: None,
+                    },
+                ),
+            };
+            // Nobody waits any more when the chain failed; the run itself is sealed.
+            let _ = sender.send(came);
+        });
+        match spawned {
+            Ok(_) => Ok(()),
+            Err(error) => Err(PortError::of(Code::HostFailed, error)),
+        }
+    }
+}
+
+fn ended(node: String, end: End) -> Came {
+    let end = Box::new(end);
+    Came::Ended { node, end }
+}
+
+impl Crew for Threads {
+    fn name(&mut self) -> Result<String, PortError> {
+        let id = ids::run_id(clock::now_millis());
+        id.map_err(|error| PortError::of(Code::HostFailed, error))
+    }
+
+    fn join(&mut self, run_id: &str, merge: &Merge) -> Result<Joined, PortError> {
+        if merge.others.is_empty() {
+            return Ok(Joined::Clean(merge.first.clone()));
+        }
+        let git = |error: GitError| PortError::of(Code::GitFailed, error);
+        let repo = &self.place.repo;
+        let mut tree = repo.commit_tree(&merge.first).map_err(git)?;
+        let mut parents = vec![merge.first.clone()];
+        for (base, theirs) in &merge.others {
+            match repo.merge_tree(base, &tree, theirs).map_err(git)? {
+                Merged::Clean(merged) => tree = merged,
+                Merged::Conflict(paths) => {
+                    let paths = paths.iter().map(ToString::to_string).collect();
+                    return Ok(Joined::Conflict(paths));
+                }
+            }
+            parents.push(theirs.clone());
+        }
+        let person = Person {
+            name: "Provost".to_owned(),
+            mail: "provost@localhost".to_owned(),
+            time: merge.seconds,
+        };
+        let message = "Merge what a node of a chain starts from\n";
+        let commit = repo.commit(&tree, &parents, message, &person, &person);
+        let commit = commit.map_err(git)?;
+        let name = Kind::Base.of_run(run_id);
+        repo.keep(&name, &commit, &Expected::Any).map_err(git)?;
+        Ok(Joined::Clean(commit))
+    }
+
+    fn begin(&mut self, order: Order) -> Result<(), PortError> {
+        let hands = Arc::clone(&self.hands);
+        let (node, run_id) = (order.node.clone(), order.run_id.clone());
+        self.spawn(node, run_id, move || begin(order, &hands).map(Some))
+    }
+
+    fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
+        let id = run_id.to_owned();
+        self.spawn(node.to_owned(), run_id.to_owned(), move || take_up(&id))
+    }
+
+    fn ended(&mut self) -> Result<Came, PortError> {
+        // It holds a sender itself, so there is always one.
+        let came = self.receiver.recv();
+        came.map_err(|error| PortError::of(Code::Bug, error))
+    }
+
+    fn tell(&mut self, line: &str) -> Wish {
+        self.onlooker.line(line);
+        self.onlooker.wish()
+    }
+}
+
+/// Drives the run of a node to its seal.
+fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
+    let place = Place::find()?;
+    let names = Names {
+        run_id: order.run_id,
+        task_id: order.contract.task_id.clone(),
+        trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
+    };
+    let agent = order.agent.map(Agent::Named);
+    // A secret is for the nodes whose contracts grant its place.
+    let extra = order.contract.x_provost.as_ref();
+    let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    let granted = |it: &&Credential| places.contains(&it.endpoint.to_string());
+    let credentials = hands.credentials.iter().filter(granted).cloned().collect();
+    let request = Request {
+        contract: order.contract,
+        typed: false,
+        agent: agent.unwrap_or_else(|| hands.agent.clone()),
+        review: hands.review.clone(),
+        credentials,
+        workspace: workspace()?,
+        owner: session::owner()?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let opened = opening::opening(&GitOrigin(&place.repo), request)?;
+    installed(&opened)?;
+    refuse_secrets(&opened, None)?;
+    let session = Session::create(place, &names)?;
+    let state = session.run(&names, opened, None, &mut Onlooker::new(true))?;
+    end(&state)
+}
+
+/// Brings a run to its end that a driver left; nothing if it never began.
+fn take_up(run_id: &str) -> Result<Option<End>, Failure> {
+    let place = Place::find()?;
+    if history::is_sealed(&place, run_id) {
+        return end(&history::state(&place, run_id)?).map(Some);
+    }
+    if history::never_began(&place, run_id) && !history::is_driven(&place, run_id) {
+        return Ok(None);
+    }
+    let session = Session::open(place, run_id)?;
+    end(&session.resume(&mut Onlooker::new(true))?).map(Some)
+}
+
+/// What came of a run.
+fn end(state: &State) -> Result<End, Failure> {
+    let run_id = state.names.run_id.clone();
+    let pins = Place::find()?.pins(&run_id)?;
+    let unfinished = || Verdict::deny(Code::RunUnfinished, "the run has not ended yet");
+    Ok(End {
+        verdict: state.finished.clone().unwrap_or_else(unfinished),
+        commit: state.published.as_ref().map(|it| it.commit.clone()),
+        tree: state.captured.as_ref().map(|it| it.tree.clone()),
+        head: pins.ledger.map(|head| head.hash),
+        run_id,
+    })
+}

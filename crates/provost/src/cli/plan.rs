@@ -1,0 +1,336 @@
+//! `provost plan` and `provost split`: an agent writes a contract, or divides one; nothing is run.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use provost_core::bundle::layout::DRIVER_LOCK;
+use provost_core::chain::{self, grant};
+use provost_core::code::Code;
+use provost_core::contract::document::Document;
+use provost_core::net::credential::Credential;
+use provost_core::path::RepoPath;
+use provost_core::plan::Task;
+use provost_core::scope::Scope;
+use provost_core::wording::counted;
+use provost_engine::drive;
+use provost_engine::opening::Agent;
+use provost_engine::plan::{self, Made, Planned, Request};
+use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
+use provost_host::machine::{self, Machine};
+use provost_host::{agent, cache, clock, ids, owner, workspace as host};
+use provost_store::lock::DriverLock;
+use serde_json::json;
+
+use super::contract::{advice, look, rows, told, write};
+use super::duration::seconds;
+use super::net::Net;
+use super::run::workspace;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session::{KeySigner, RunBundle, SystemClock, lock};
+use crate::show::{Reader, plain, tell};
+
+/// Let an agent write a contract for what you want; nothing is run.
+#[derive(Args)]
+#[command(after_help = "\
+The planner reads the commit in a box where it can write nothing, and its answer is judged as any
+contract is. What was asked and what came back is kept in .provost/plans, sealed.
+`provost explain plan` says more.
+
+Examples:
+  provost plan 'Greet people by name' --agent claude --out greet.yaml
+  provost plan 'Greet people by name' --agent-cmd my-planner > greet.json")]
+pub(super) struct Plan {
+    /// What you want, in your own words.
+    #[arg(value_parser = words)]
+    request: String,
+
+    /// The revision that the planner reads, and the work starts from.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    base: String,
+
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// Let an agent divide a contract into smaller ones; nothing is run.
+#[derive(Args)]
+#[command(after_help = "\
+No part may do more than the contract on any axis, and no two may share a path. What comes out is
+a chain for `provost chain -f`. `provost explain plan` says more.
+
+Example:
+  provost split -f contract.json --agent claude --out chain.json")]
+pub(super) struct Split {
+    /// The contract (JSON, or YAML or TOML if its name ends so); `-` reads JSON from stdin.
+    #[arg(short, long, value_name = "CONTRACT")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// Who plans, and how.
+#[derive(Args)]
+struct Asking {
+    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
+    agent: Option<String>,
+
+    /// The planner as a command; it leaves its plan at `$PROVOST_RESULT`.
+    #[arg(long, value_name = "CMD")]
+    agent_cmd: Option<String>,
+
+    /// The file to write, instead of standard output; it must not be there.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// How long the planner may take: 90s, 20m, 2h or 1d.
+    #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
+    timeout: u64,
+
+    #[command(flatten)]
+    net: Net,
+}
+
+/// Refuses a request that says nothing.
+fn words(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("say what you want".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn plan(plan: &Plan, reader: Reader) -> Outcome {
+    let request = plan.request.clone();
+    ask(&plan.asking, Task::Plan { request }, &plan.base, reader)
+}
+
+pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
+    let contract = Box::new(input::contract(&split.file)?.document);
+    let value = serde_json::to_value(&contract).unwrap_or_default();
+    // What no run would take is not worth dividing.
+    let looked = look(&value)?;
+    if !looked.verdict.allow {
+        return Ok(Answer::from(looked.verdict));
+    }
+    let base = contract.rollback.baseline_ref.clone();
+    ask(&split.asking, Task::Split { contract }, &base, reader)
+}
+
+/// Asks the planner, and says what came of it.
+fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    // A secret that is not there, or a file that is, is noticed before anything is begun.
+    asking.net.outlet()?;
+    if let Some(file) = asking.out.as_deref().filter(|file| file.exists()) {
+        let failure = Failure::new(Code::UsageError, "is there already").about(file);
+        return Err(failure.hint("name another file"));
+    }
+    let now = clock::now_millis();
+    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let plan_id = ids::run_id(now).map_err(unlucky)?.replace("run_", "plan_");
+    let request = Request {
+        plan_id: plan_id.clone(),
+        task,
+        revision: revision.to_owned(),
+        agent: asking.agent(),
+        net: asking.net.places(),
+        credentials: asking.net.credentials().to_vec(),
+        workspace: workspace()?,
+        timeout_sec: asking.timeout,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let opened = plan::open(&GitOrigin(&place.repo), &SystemClock, request)?;
+    machine::outlet(&opened.asked.planner.credentials)?;
+    if let Some(adapted) = &opened.asked.planner.adapted {
+        agent::find(adapted.adapter)?;
+    }
+    let credentials: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
+    let words = serde_json::to_vec(&opened.asked).unwrap_or_default();
+    if machine::known(&credentials).is_in(&words) {
+        return Err(drive::secret_words().into());
+    }
+    let files = files(&place, &opened.asked.base_tree)?;
+    let record = place.plans().join(&plan_id);
+    let planned = sealed(place, &record, &opened, reader)?;
+    let Planned { verdict, made, .. } = planned;
+    let mut answer = match made {
+        None => Answer::from(verdict),
+        Some(Made::Contract(document)) => contract(asking, &document, reader)?,
+        Some(Made::Chain(document)) => chain(asking, &document, &files, reader)?,
+    };
+    answer.json["plan_id"] = json!(plan_id);
+    answer.json["record"] = json!(record);
+    if reader == Reader::Person {
+        tell(&format!("record: {}", record.display()));
+    }
+    Ok(answer)
+}
+
+impl Asking {
+    /// Who plans.
+    fn agent(&self) -> Agent {
+        match (&self.agent_cmd, &self.agent) {
+            (Some(command), _) => Agent::Typed(command.clone()),
+            (None, Some(name)) => Agent::Named(name.clone()),
+            (None, None) => Agent::Named("default".to_owned()),
+        }
+    }
+}
+
+/// Has the plan made, with its record in the directory `record`.
+fn sealed(
+    place: Place,
+    record: &Path,
+    opened: &plan::Opened,
+    reader: Reader,
+) -> Result<Planned, Failure> {
+    place.prepare_with(&place.plans())?;
+    let made = DirBuilder::new().mode(0o700).create(record);
+    made.map_err(|error| Failure::of(Code::HostFailed, &error).about(record))?;
+    let _lock = lock(record, &opened.asked.plan_id)?;
+    sweep(&place)?;
+    let signer = KeySigner::of(&place)?;
+    let cache = place.cache()?.to_owned();
+    let plan_id = &opened.asked.plan_id;
+    let mut machine = Machine::new(place.repo, &cache, record, plan_id);
+    machine.know(&opened.asked.planner.credentials.iter().collect::<Vec<_>>());
+    let mut eyes = Eyes(Onlooker::new(reader == Reader::Program));
+    eyes.0.attend("planner at work");
+    let planned = plan::plan(
+        &mut plan::Ports {
+            desk: &mut machine,
+            bundle: &mut RunBundle::new(record),
+            signer: &signer,
+            clock: &SystemClock,
+            watch: &mut eyes,
+        },
+        opened,
+    );
+    eyes.0.clear();
+    Ok(planned?)
+}
+
+/// Removes what planners left in the cache whose drivers died.
+fn sweep(place: &Place) -> Result<(), Failure> {
+    let cache = place.cache()?;
+    let Ok(entries) = fs::read_dir(cache.join(cache::WORKSPACES)) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let driver = DriverLock::last_owner(&place.plans().join(&name).join(DRIVER_LOCK));
+        if name.starts_with("plan_") && !driver.is_some_and(|driver| owner::alive(&driver)) {
+            // What cannot be removed now is tried again by the next plan.
+            let _ = host::remove(cache, &entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// The answer about a contract.
+fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
+    let value = serde_json::to_value(document).unwrap_or_default();
+    let looked = look(&value)?;
+    let Some(file) = &asking.out else {
+        if reader == Reader::Person {
+            tell(advice(&looked).trim_end());
+        }
+        let text = format!("{value:#}\n");
+        let json = json!({ "verdict": looked.verdict, "contract": value,
+            "advice": rows(&looked) });
+        return Ok(Answer::data(json, text));
+    };
+    write(file, document)?;
+    let words = format!(
+        "wrote {}; nothing was run\nnext: provost run -f {0}\n",
+        file.display()
+    );
+    let json = json!({ "out": file, "contract": value });
+    Ok(told(&looked, &words, json))
+}
+
+/// The answer about a chain.
+fn chain(
+    asking: &Asking,
+    document: &chain::Document,
+    files: &[RepoPath],
+    reader: Reader,
+) -> Outcome {
+    let scopes = |contract: Option<&Document>| {
+        let entries = contract.map_or(&[][..], |contract| &contract.allowed_paths);
+        Scope::parse(entries).unwrap_or_default()
+    };
+    let whole = scopes(document.parent.as_ref());
+    let children = document.nodes.iter();
+    let children: Vec<Scope> = children
+        .map(|node| scopes(node.contract.as_ref()))
+        .collect();
+    let children: Vec<&Scope> = children.iter().collect();
+    let gaps = grant::gaps(&whole, &children, files.iter());
+    let value = serde_json::to_value(document).unwrap_or_default();
+    let json = json!({ "verdict": { "allow": true, "code": Code::Ok }, "chain": value,
+        "out": asking.out, "gaps": gaps });
+    let notes = notes(&gaps);
+    let text = format!("{value:#}\n");
+    let Some(file) = &asking.out else {
+        if reader == Reader::Person {
+            tell(notes.trim_end());
+        }
+        return Ok(Answer::data(json, text));
+    };
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))?;
+    let words = format!(
+        "wrote {}: {}; nothing was run\n{notes}next: provost chain -f {0}\n",
+        file.display(),
+        counted(document.nodes.len(), "part")
+    );
+    Ok(Answer::data(json, words))
+}
+
+/// The most paths of a gap that a person is shown.
+const MOST_GAPS: usize = 10;
+
+/// What no part has of the contract, for a person.
+fn notes(gaps: &[RepoPath]) -> String {
+    let line = |path: &RepoPath| format!("note: no part has `{path}`\n");
+    let mut text: String = gaps.iter().take(MOST_GAPS).map(line).collect();
+    let more = gaps.len().saturating_sub(MOST_GAPS);
+    if more > 0 {
+        text += &format!("note: nor {more} more paths\n");
+    }
+    plain(&text)
+}
+
+/// The files of `tree`, as far as contracts can name them.
+fn files(place: &Place, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath>, Failure> {
+    let files = place.repo.read_tree(tree);
+    let files = files.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let paths = files
+        .files
+        .keys()
+        .filter_map(|path| RepoPath::try_from(path).ok());
+    Ok(paths.collect())
+}
+
+/// Somebody who looks on while a planner works.
+struct Eyes(Onlooker);
+
+impl Watch for Eyes {
+    fn tick(&mut self, progress: &Progress) -> Control {
+        match self.0.goes_on(progress) {
+            Wish::GoOn => Control::Continue,
+            Wish::Cancel => Control::Cancel,
+        }
+    }
+}

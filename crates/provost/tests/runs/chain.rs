@@ -1,0 +1,343 @@
+//! Chains of contracts: what starts from what, what is not run, and what a driver that dies leaves.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Running, Scene, until};
+
+/// An agent that writes its task's name into the file it may write, after what its objective says.
+const AGENT: &str = r#"
+    path=$(sed 's/.*"allowed_paths":\["\([^"]*\)".*/\1/' $PROVOST_CONTRACT)
+    spec=$(sed 's/.*"spec":"\([^"]*\)".*/\1/' $PROVOST_CONTRACT)
+    eval "$spec"
+    echo done >> $path
+"#;
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.commit(&[
+        ("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n"),
+        ("check.sh", "test ! -e src/bad\n"),
+    ]);
+    scene
+}
+
+/// A node that runs `spec` in a shell and writes `path`.
+fn node(scene: &Scene, id: &str, path: &str, spec: &str, needs: &[&str]) -> Value {
+    let file = scene
+        .path(&format!("outside/{id}.json"))
+        .display()
+        .to_string();
+    let words = [
+        "contract",
+        "new",
+        &file,
+        spec,
+        "--allow",
+        path,
+        "--accept",
+        "sh check.sh",
+        "--timeout",
+        "60s",
+    ];
+    let made = scene.ask(&words);
+    assert_eq!(made.exit, 0, "{made:?}");
+    let contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    fs::remove_file(&file).unwrap();
+    json!({ "id": id, "needs": needs, "contract": contract })
+}
+
+fn start(scene: &Scene, nodes: &[Value], more: &[&str]) -> Running {
+    let document = json!({ "schema_version": 1, "nodes": nodes });
+    scene.write("chain.json", &document.to_string());
+    let file = scene.path("chain.json").display().to_string();
+    let agent = scene.agent(AGENT);
+    let words = ["chain", "-f", &file, "--agent-cmd", &agent, "--json"];
+    scene.spawn(scene.provost(&[&words, more].concat()))
+}
+
+fn run(scene: &Scene, nodes: &[Value], more: &[&str]) -> Outcome {
+    start(scene, nodes, more).wait()
+}
+
+/// The row of a node in a report.
+fn row<'a>(outcome: &'a Outcome, id: &str) -> &'a Value {
+    let rows = outcome.json["nodes"].as_array().unwrap();
+    rows.iter().find(|row| row["id"] == id).unwrap()
+}
+
+fn status(outcome: &Outcome, ids: &[&str]) -> Vec<String> {
+    let of = |id: &&str| row(outcome, id)["status"].as_str().unwrap().to_owned();
+    ids.iter().map(of).collect()
+}
+
+#[test]
+fn eight_disjoint_nodes_are_accepted_at_once() {
+    let scene = scene();
+    let before = scene.surroundings();
+    let ids: Vec<String> = (1..=8).map(|number| format!("n{number}")).collect();
+    let nodes: Vec<Value> = ids
+        .iter()
+        .map(|id| node(&scene, id, &format!("src/{id}.txt"), "sleep 4", &[]))
+        .collect();
+    let outcome = run(&scene, &nodes, &["--jobs", "8"]);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    let mut spans = Vec::new();
+    for id in &ids {
+        let row = row(&outcome, id);
+        let run_id = row["run_id"].as_str().unwrap();
+        assert_eq!(scene.verify(run_id).exit, 0, "{id}");
+        assert!(row["ledger_head"].is_string() && row["commit"].is_string());
+        spans.push(span(&scene, run_id));
+    }
+    // A slow machine may have begun the last one when the first was over.
+    let at_once = |moment: &String| {
+        let works = |span: &&(String, String)| span.0 <= *moment && *moment < span.1;
+        spans.iter().filter(works).count()
+    };
+    let most = spans.iter().map(|span| at_once(&span.0)).max();
+    assert!(most >= Some(4), "{spans:?}");
+    let chain = outcome.text("chain_id");
+    let verified = scene.ask(&["verify", chain, "--json"]);
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    scene.assert_clean(&before, "eight");
+}
+
+/// When the agent of a run began and ended.
+fn span(scene: &Scene, run_id: &str) -> (String, String) {
+    let text = fs::read_to_string(scene.evidence(run_id, "events.jsonl")).unwrap();
+    let at = |want: &dyn Fn(&Value) -> bool| {
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let found = lines.into_iter().find(|it| want(it)).unwrap();
+        found["ts"].as_str().unwrap().to_owned()
+    };
+    (
+        at(&|it| it["event_type"] == "STEP_STARTED" && it["payload"]["step"] == "agent"),
+        at(&|it| it["event_type"] == "AGENT_ENDED"),
+    )
+}
+
+#[test]
+fn a_node_starts_from_the_results_it_needs() {
+    let scene = scene();
+    let nodes = [
+        node(&scene, "a", "src/one.txt", "true", &[]),
+        node(
+            &scene,
+            "b",
+            "src/two.txt",
+            "test -e src/one.txt || exit 7",
+            &["a"],
+        ),
+        node(
+            &scene,
+            "c",
+            "src/three.txt",
+            "test ! -e src/two.txt || exit 7",
+            &["a"],
+        ),
+        node(
+            &scene,
+            "d",
+            "src/four.txt",
+            "cat src/one.txt src/two.txt src/three.txt || exit 7",
+            &["b", "c"],
+        ),
+    ];
+    let outcome = run(&scene, &nodes, &[]);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    // Landed in the order of the chain, the whole of it is on the branch.
+    for id in ["a", "b", "c", "d"] {
+        let run_id = row(&outcome, id)["run_id"].as_str().unwrap().to_owned();
+        let landed = scene.ask(&["land", &run_id, "--json"]);
+        assert_eq!(landed.exit, 0, "{id}: {landed:?}");
+    }
+    for name in ["one", "two", "three", "four"] {
+        assert!(
+            scene.path(&format!("repo/src/{name}.txt")).exists(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_needs_a_refused_node_is_not_run_and_a_second_call_goes_on() {
+    let scene = scene();
+    let good = node(&scene, "good", "src/good.txt", "true", &[]);
+    let bad = node(&scene, "bad", "src/bad", "true", &[]);
+    let next = node(&scene, "next", "src/next.txt", "true", &["bad"]);
+    let nodes = [good.clone(), bad, next.clone()];
+    let outcome = run(&scene, &nodes, &[]);
+    assert_eq!(
+        (outcome.exit, outcome.code()),
+        (1, "ACCEPTANCE_FAILED"),
+        "{outcome:?}"
+    );
+    let ids = ["good", "bad", "next"];
+    assert_eq!(status(&outcome, &ids), ["accepted", "refused", "not_run"]);
+    assert_eq!(row(&outcome, "next")["verdict"]["code"], "NEEDS_REFUSED");
+    // Called again, finished nodes are taken as they are.
+    let again = run(&scene, &nodes, &[]);
+    assert_eq!(again.json["nodes"], outcome.json["nodes"], "{again:?}");
+    assert_eq!(scene.runs().len(), 2);
+    // Refused ones are run anew if somebody asks for it.
+    let again = run(&scene, &nodes, &["--again"]);
+    assert_eq!(again.exit, 1);
+    assert_eq!(
+        row(&again, "good")["run_id"],
+        row(&outcome, "good")["run_id"]
+    );
+    assert_ne!(row(&again, "bad")["run_id"], row(&outcome, "bad")["run_id"]);
+}
+
+#[test]
+fn results_that_do_not_go_together_are_a_conflict_and_an_outcome() {
+    let scene = scene();
+    let line = |word: &str| format!("echo {word} > src/b.txt");
+    let nodes = [
+        node(&scene, "a", "src/b.txt", &line("one"), &[]),
+        node(&scene, "b", "src/b.txt", &line("two"), &[]),
+        node(&scene, "c", "src/c.txt", "true", &["a", "b"]),
+    ];
+    let outcome = run(&scene, &nodes, &["--jobs", "4"]);
+    assert_eq!(
+        (outcome.exit, outcome.code()),
+        (1, "CHAIN_CONFLICT"),
+        "{outcome:?}"
+    );
+    let ids = ["a", "b", "c"];
+    assert_eq!(status(&outcome, &ids), ["accepted", "accepted", "not_run"]);
+    let details = &row(&outcome, "c")["verdict"]["details"];
+    assert_eq!(details["paths"], json!(["src/b.txt"]));
+    // They share a path, so the second waited for the first.
+    let spans: Vec<_> = ["a", "b"]
+        .iter()
+        .map(|id| span(&scene, row(&outcome, id)["run_id"].as_str().unwrap()))
+        .collect();
+    assert!(
+        spans[0].1 < spans[1].0 || spans[1].1 < spans[0].0,
+        "{spans:?}"
+    );
+}
+
+#[test]
+fn a_scope_that_somebody_else_holds_is_refused_and_names_the_holder() {
+    let scene = scene();
+    let ask = Ask {
+        allow: &["src/held.txt"],
+        ..Ask::default()
+    };
+    let holder = scene.start("echo begun; sleep 1000", &ask);
+    until("the holder works", || {
+        scene
+            .last_run()
+            .is_some_and(|run| scene.printed_in(&run).contains("begun"))
+    });
+    let name = scene.last_run().unwrap();
+    let nodes = [
+        node(&scene, "taken", "src/held.txt", "true", &[]),
+        node(&scene, "free", "src/free.txt", "true", &[]),
+    ];
+    let outcome = run(&scene, &nodes, &[]);
+    assert_eq!(
+        (outcome.exit, outcome.code()),
+        (3, "LEASE_HELD"),
+        "{outcome:?}"
+    );
+    let reason = row(&outcome, "taken")["verdict"]["reason"]
+        .as_str()
+        .unwrap();
+    assert!(reason.contains(&name), "{reason}");
+    assert_eq!(status(&outcome, &["free"]), ["accepted"]);
+    holder.signal(Signal::INT);
+    holder.wait();
+    // Nobody decided about that contract, so it is tried again.
+    let again = run(&scene, &nodes, &[]);
+    assert_eq!((again.exit, again.code()), (0, "OK"), "{again:?}");
+    assert_eq!(
+        row(&again, "free")["run_id"],
+        row(&outcome, "free")["run_id"]
+    );
+}
+
+#[test]
+fn a_chain_whose_driver_dies_is_gone_on_with() {
+    let scene = scene();
+    let before = scene.surroundings();
+    let wait = "echo begun; test -e /tmp/never || sleep 1";
+    let nodes = [
+        node(&scene, "a", "src/one.txt", "true", &[]),
+        node(&scene, "b", "src/two.txt", wait, &["a"]),
+        node(&scene, "c", "src/three.txt", "true", &["b"]),
+    ];
+    let running = start(&scene, &nodes, &[]);
+    until("the second node works", || {
+        let mut runs = scene.runs().into_iter();
+        runs.any(|run| scene.printed_in(&run).contains("begun"))
+    });
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.await_silence("killed");
+    let begun = scene.runs();
+    assert_eq!(begun.len(), 2);
+    let outcome = run(&scene, &nodes, &[]);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    for id in ["a", "b"] {
+        let run_id = row(&outcome, id)["run_id"].as_str().unwrap();
+        assert!(begun.contains(run_id), "{id} is the run that was begun");
+    }
+    assert_eq!(scene.runs().len(), 3);
+    scene.assert_clean(&before, "killed");
+}
+
+#[test]
+fn a_chain_that_breaks_a_rule_begins_nothing() {
+    let scene = scene();
+    let mut broad = node(&scene, "broad", "src/x.txt", "true", &[]);
+    broad["contract"]["allowed_paths"] = json!(["**"]);
+    let mut lone = node(&scene, "lone", "src/y.txt", "true", &[]);
+    lone["contract"] = Value::Null;
+    let cases = [
+        (
+            vec![node(&scene, "a", "src/x.txt", "true", &["a"])],
+            1,
+            "CHAIN_INVALID",
+            "circle",
+        ),
+        (
+            vec![broad],
+            1,
+            "CONTRACT_INVALID",
+            "/nodes/0/contract/allowed_paths/0",
+        ),
+        (vec![lone], 1, "CHAIN_INVALID", "names no contract"),
+        (
+            vec![json!({ "id": "a" })],
+            1,
+            "CHAIN_INVALID",
+            "names no contract",
+        ),
+        (
+            vec![json!({ "id": "a", "contract_file": "none.json" })],
+            2,
+            "INPUT_UNREADABLE",
+            "none",
+        ),
+        (
+            vec![json!({ "id": "a", "extra": 1 })],
+            2,
+            "INPUT_INVALID",
+            "extra",
+        ),
+    ];
+    for (nodes, exit, code, words) in cases {
+        let outcome = run(&scene, &nodes, &[]);
+        assert_eq!((outcome.exit, outcome.code()), (exit, code), "{outcome:?}");
+        assert!(outcome.text("reason").contains(words), "{outcome:?}");
+    }
+    assert!(scene.runs().is_empty());
+}

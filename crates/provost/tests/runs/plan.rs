@@ -1,0 +1,285 @@
+//! Contracts that an agent writes or divides, and that nobody runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::scene::{Outcome, Scene};
+
+/// A plan that can be run here.
+fn plan(change: impl FnOnce(&mut Value)) -> Value {
+    let mut value = json!({
+        "verdict": "PLAN", "summary": "one file", "objective": "make it good",
+        "allow": ["src/a.txt"], "forbid": [], "accept": ["sh check.sh"],
+        "forbidden_actions": ["touch other files"], "permit_oracle": [],
+        "permit_governing": [], "net": [], "minutes": 5,
+    });
+    change(&mut value);
+    value
+}
+
+/// A script that answers so.
+fn says(answer: &Value) -> String {
+    format!("cat > $PROVOST_RESULT <<'END'\n{answer}\nEND\n")
+}
+
+fn scene() -> Scene {
+    let scene = Scene::new();
+    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    scene
+}
+
+fn ask(scene: &Scene, script: &str, words: &[&str]) -> Outcome {
+    let planner = scene.agent(script);
+    let words = [words, &["--agent-cmd", &planner, "--json"]].concat();
+    scene.ask(&words)
+}
+
+fn planned(scene: &Scene, script: &str) -> Outcome {
+    ask(scene, script, &["plan", "make it good"])
+}
+
+fn record(outcome: &Outcome, name: &str) -> PathBuf {
+    Path::new(outcome.text("record")).join(name)
+}
+
+#[test]
+fn a_plan_becomes_a_contract_that_somebody_else_can_run() {
+    let scene = scene();
+    let before = scene.surroundings();
+    let file = scene.path("outside/plan.json");
+    let words = ["plan", "make it good", "--out", &file.display().to_string()];
+    let outcome = ask(&scene, &says(&plan(|_| ())), &words);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    let contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(contract["x_provost"]["author"], "agent:exec");
+    assert_eq!(contract["allowed_paths"], json!(["src/a.txt"]));
+    assert_eq!(contract["forbidden_actions"], json!(["touch other files"]));
+    assert!(scene.runs().is_empty(), "nothing was run");
+
+    // The record holds what was asked and what came back, and every byte of it counts.
+    let id = outcome.text("plan_id").to_owned();
+    for name in [
+        "request.json",
+        "answer.json",
+        "contract.json",
+        "verdict.json",
+    ] {
+        assert!(record(&outcome, name).is_file(), "{name}");
+    }
+    let request = fs::read_to_string(record(&outcome, "request.json")).unwrap();
+    assert!(request.contains("make it good"), "{request}");
+    assert_eq!(scene.ask(&["verify", &id, "--json"]).exit, 0);
+    fs::write(record(&outcome, "answer.json"), "{}").unwrap();
+    let verified = scene.ask(&["verify", &id, "--json"]);
+    assert_eq!((verified.exit, verified.code()), (5, "EVIDENCE_ALTERED"));
+    assert!(verified.text("reason").contains("answer.json"));
+
+    fs::rename(&file, scene.path("plan.json")).unwrap();
+    assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
+    let work = scene.agent("echo good > src/a.txt");
+    let file = scene.path("plan.json").display().to_string();
+    let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &work, "--json"]);
+    assert_eq!(ran.code(), "OK", "{ran:?}");
+}
+
+/// What a planner finds around it, and what it cannot do.
+const LOOK: &str = "
+    test \"$(pwd)\" = /plan && test -z \"$(ls -A .)\" && test -z \"$(ls -A ~)\" || exit 11
+    grep -q 'make it good' $PROVOST_REQUEST || exit 12
+    grep -q answer_schema || exit 13
+    test \"$(cat $PROVOST_TREE/src/a.txt)\" = base || exit 14
+    echo x > $PROVOST_TREE/src/a.txt && exit 21
+    echo x > $PROVOST_TREE/new && exit 22
+    echo x > $PROVOST_REQUEST && exit 23
+    cat @OUTSIDE@/secret @REPO@/src/a.txt && exit 24
+";
+
+#[test]
+fn a_planner_has_the_tree_to_read_and_nothing_else() {
+    for policy in ["", "[workspace]\nkind = \"overlay\"\n"] {
+        let scene = Scene::new();
+        let commands = "[commands]\nallow = [\"sh check.sh\"]\n";
+        scene.commit(&[("provost.toml", &format!("{policy}{commands}"))]);
+        let before = scene.surroundings();
+        let outcome = planned(&scene, &format!("{LOOK}{}", says(&plan(|_| ()))));
+        assert_eq!(outcome.code(), "OK", "{policy}: {outcome:?}");
+        assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
+        scene.await_silence("planned");
+    }
+}
+
+#[test]
+fn a_plan_that_breaks_a_rule_is_refused_by_its_place_and_sealed() {
+    let cases: [(String, &str, &str); 8] = [
+        (
+            "echo let us begin".to_owned(),
+            "PLAN_INVALID",
+            "left no plan",
+        ),
+        (
+            "echo prose > $PROVOST_RESULT".to_owned(),
+            "PLAN_INVALID",
+            "no JSON",
+        ),
+        (
+            format!("{}exit 3\n", says(&plan(|_| ()))),
+            "PLAN_INVALID",
+            "status 3",
+        ),
+        (
+            says(&plan(|it| it["allow"] = json!("src"))),
+            "PLAN_INVALID",
+            "`/allow`",
+        ),
+        (
+            says(&plan(|it| it["verdict"] = json!("BLOCKED"))),
+            "PLAN_REFUSED",
+            "one file",
+        ),
+        (
+            says(&plan(|it| it["allow"] = json!(["**"]))),
+            "CONTRACT_INVALID",
+            "/allowed_paths/0",
+        ),
+        (
+            says(&plan(|it| it["allow"] = json!(["src"]))),
+            "CONTRACT_INVALID",
+            "/allowed_paths/0",
+        ),
+        (
+            says(&plan(|it| it["accept"] = json!(["rm -rf /"]))),
+            "CONTRACT_INVALID",
+            "/acceptance_tests/0/cmd",
+        ),
+    ];
+    let scene = scene();
+    for (script, code, words) in cases {
+        let outcome = planned(&scene, &script);
+        assert_eq!(
+            (outcome.exit, outcome.code()),
+            (1, code),
+            "{script}: {outcome:?}"
+        );
+        assert!(
+            outcome.text("reason").contains(words),
+            "{script}: {outcome:?}"
+        );
+        assert!(!record(&outcome, "contract.json").exists(), "{script}");
+        let id = outcome.text("plan_id");
+        assert_eq!(scene.ask(&["verify", id, "--json"]).exit, 0, "{script}");
+    }
+    assert!(scene.runs().is_empty());
+}
+
+/// A contract over two directories, in a file of its own.
+fn whole(scene: &Scene) -> String {
+    let file = scene.path("outside/whole.json").display().to_string();
+    let words = [
+        "contract",
+        "new",
+        &file,
+        "make it good",
+        "--allow",
+        "src/a.txt",
+        "--allow",
+        "src/b.txt",
+        "--allow",
+        "docs",
+        "--accept",
+        "sh check.sh",
+    ];
+    let made = scene.ask(&words);
+    assert_eq!(made.exit, 0, "{made:?}");
+    file
+}
+
+fn child(id: &str, allow: &[&str], change: impl FnOnce(&mut Value)) -> Value {
+    let mut value = json!({ "id": id, "objective": "make it good", "allow": allow,
+        "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 20, "needs": [] });
+    change(&mut value);
+    value
+}
+
+fn divided(scene: &Scene, children: &[Value], words: &[&str]) -> Outcome {
+    let answer = json!({ "verdict": "PLAN", "summary": "s", "children": children });
+    let file = scene.path("outside/whole.json").display().to_string();
+    ask(
+        scene,
+        &says(&answer),
+        &[&["split", "-f", &file], words].concat(),
+    )
+}
+
+#[test]
+fn a_contract_is_divided_into_a_chain_and_what_nobody_has_is_named() {
+    let scene = scene();
+    whole(&scene);
+    let parts = [
+        child("first", &["src/a.txt"], |_| ()),
+        child("second", &["src/b.txt"], |it| {
+            it["needs"] = json!(["first"]);
+        }),
+    ];
+    let file = scene.path("outside/chain.json").display().to_string();
+    let outcome = divided(&scene, &parts, &["--out", &file]);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    assert_eq!(outcome.json["gaps"], json!(["docs/readme.md"]));
+    let chain: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(chain, outcome.json["chain"]);
+    let second = &chain["nodes"][1];
+    assert_eq!(second["needs"], json!(["first"]));
+    assert_eq!(second["contract"]["x_provost"]["author"], "agent:exec");
+    assert!(second["package"]["parent"].is_string());
+    assert_eq!(second["package"]["exercise"]["write"], json!(["src/b.txt"]));
+    assert!(scene.runs().is_empty(), "nothing was run");
+    // What was written can be run as it is.
+    let work = scene.agent("grep -q good src/a.txt && echo x > src/b.txt || echo good > src/a.txt");
+    let ran = scene.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
+    assert_eq!((ran.exit, ran.code()), (0, "OK"), "{ran:?}");
+}
+
+#[test]
+fn a_part_that_exceeds_the_contract_is_refused_with_its_axis() {
+    let scene = scene();
+    whole(&scene);
+    let beyond = "PACKAGE_EXCEEDS_GRANT";
+    let one = |allow: &[&str], change: fn(&mut Value)| vec![child("one", allow, change)];
+    let cases: [(Vec<Value>, &str, &str); 6] = [
+        (one(&["check.sh"], |_| ()), beyond, "write: `check.sh`"),
+        (
+            one(&["src/a.txt"], |it| it["net"] = json!(["a.example:443"])),
+            beyond,
+            "network: `a.example:443`",
+        ),
+        (
+            one(&["src/a.txt"], |it| it["minutes"] = json!(21)),
+            beyond,
+            "limits: 1260 seconds",
+        ),
+        (
+            one(&["src/a.txt"], |it| it["accept"] = json!(["git status"])),
+            beyond,
+            "run: `git status`",
+        ),
+        (
+            vec![
+                child("one", &["src/a.txt"], |_| ()),
+                child("two", &["src/a.txt"], |_| ()),
+            ],
+            "CHAIN_INVALID",
+            "overlaps",
+        ),
+        (
+            one(&["src/a.txt"], |it| it["needs"] = json!(["one"])),
+            "CHAIN_INVALID",
+            "circle",
+        ),
+    ];
+    for (children, code, words) in cases {
+        let outcome = divided(&scene, &children, &[]);
+        assert_eq!((outcome.exit, outcome.code()), (1, code), "{outcome:?}");
+        assert!(outcome.text("reason").contains(words), "{outcome:?}");
+    }
+}
