@@ -10,13 +10,14 @@
 //!   a crash finds its own commit instead of making another.
 
 mod merge;
+mod review;
 
 use provost_core::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
 use provost_core::bundle::verify::After;
 use provost_core::change::{Change, Finding};
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::fact::{Published, TestRun};
+use provost_core::run::fact::{Published, ReviewRun, TestRun};
 use provost_core::run::{State, effect};
 
 pub use crate::after::Sealed;
@@ -46,6 +47,16 @@ pub trait Target {
         order: &effect::Accept,
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
+
+    /// The tree of `commit`.
+    fn tree(&mut self, commit: &Oid) -> Result<Oid, PortError>;
+
+    /// Lets the reviewer look at exactly one tree until it ends or `watch` ends it.
+    fn review(
+        &mut self,
+        order: &effect::Review,
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError>;
 
     /// Moves the branch, and a clean checkout of it, if it still is where it was.
     ///
@@ -162,7 +173,7 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
     let fitting = known.candidates.iter().find(|one| one.parent == tip);
     let candidate = match fitting {
         Some(candidate) => candidate.clone(),
-        None => merge::merge(chapter, &tip)?,
+        None => merge::merge(chapter, &tip, &known.tests)?,
     };
     let landing = Landing::of(&candidate, branch);
     chapter.note(LAND_STARTED, &landing)?;

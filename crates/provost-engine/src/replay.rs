@@ -314,8 +314,8 @@ fn test(
     sealed: &TestRun,
     logs: String,
 ) -> Result<TestRun, PortError> {
-    // As on a merge: nothing is taken from a memory, and every log has a place of its own.
-    let order = chapter.state.accept_merge(sealed.tree.clone(), logs);
+    // Nothing is taken from a memory, and every log has a place of its own.
+    let order = chapter.state.accept_anew(sealed.tree.clone(), logs);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
     let mut watch = Looking(&mut *chapter.ports.observer);
     let mut run = chapter.ports.target.accept(&order, &mut watch)?;

@@ -21,6 +21,10 @@ pub const STATEMENT: &str = "attestation";
 pub const TEST_STARTED: &str = "TEST_STARTED";
 /// The acceptance commands ran on the merge.
 pub const TEST_RESULT: &str = "TEST_RESULT";
+/// A merge whose patch is another one is reviewed next; names the tree and where its logs go.
+pub const REVIEW_STARTED: &str = "REVIEW_STARTED";
+/// The reviewer looked at the merge.
+pub const REVIEW_RESULT: &str = "REVIEW_RESULT";
 /// The merge was accepted. Carries a statement.
 pub const MERGED: &str = "CANDIDATE_MERGED";
 /// The target is moved next.
@@ -153,12 +157,12 @@ pub struct Replay {
     pub soft_equal: bool,
 }
 
-/// A test of a merge that begins.
+/// A test or a review of a merge that begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestStart {
     /// The merge.
     pub tree: Oid,
-    /// The directory of the bundle that its logs go to; no other test has it.
+    /// The directory of the bundle that its logs go to; nothing else has it.
     pub logs: String,
 }

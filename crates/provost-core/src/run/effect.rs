@@ -13,7 +13,7 @@ pub use words::Words;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::fact::{Side, WorkspaceChoice};
+use super::fact::{Side, TestRun, WorkspaceChoice};
 use super::fix::Evidence;
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
@@ -324,6 +324,9 @@ pub struct Accept {
     pub loopback: bool,
     /// The directory of the bundle for what they print.
     pub logs: String,
+    /// Rounds that the chains of this run vouch for; one of the same tree, commands and box is not
+    /// made twice.
+    pub evidence: Vec<TestRun>,
 }
 
 /// A branch with exactly the candidate.

@@ -267,6 +267,14 @@ pub struct AgentRun {
     pub told: Option<Box<Told>>,
 }
 
+impl AgentRun {
+    /// Every file that it was heard by.
+    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
+        let events = self.told.iter().map(|told| &told.events);
+        [&self.stdout, &self.stderr].into_iter().chain(events)
+    }
+}
+
 /// What an agent left as its structured result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -193,6 +193,7 @@ fn review(state: &State) -> ReviewRun {
         tree: state.captured.as_ref().unwrap().tree.clone(),
         ended_at: WHEN.to_owned(),
         altered: Vec::new(),
+        probed: probed(),
         run: AgentRun {
             ending: Ending::Exited(0),
             wall_ms: 1,

@@ -1,4 +1,5 @@
-//! Makes a new candidate on a target that moved: merged, judged by the diff gate, and tested.
+//! Makes a new candidate on a target that moved: merged, judged by the diff gate, reviewed if its patch
+//! is another one, and tested.
 
 use provost_core::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
 use provost_core::bundle::layout::LATER;
@@ -12,12 +13,18 @@ use provost_core::run::effect::NoEffect;
 use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
-use super::{Chapter, MergeOutcome};
+use super::{Chapter, MergeOutcome, review};
 use crate::after::Looking;
 use crate::ports::PortError;
 
 /// The run merged with `tip`, accepted and signed.
-pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidate, PortError> {
+///
+/// What is `known` of earlier merges need not be tested again.
+pub(super) fn merge(
+    chapter: &mut Chapter<'_, '_>,
+    tip: &Oid,
+    known: &[TestRun],
+) -> Result<Candidate, PortError> {
     let bug = |error: NoEffect| PortError::of(Code::Bug, error);
     let contract = chapter.state.contract.clone();
     let contract = contract.map_err(|_| bug(NoEffect::NoContract))?;
@@ -39,7 +46,8 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
         .state
         .judge_changes(&contract, &changed.changes, &changed.findings);
     chapter.settle(Gate::Diff, verdict)?;
-    let run = test(chapter, &candidate.tree)?;
+    review::again(chapter, tip, &candidate.tree, &changed.changes)?;
+    let run = test(chapter, &candidate.tree, known)?;
     // What lands must not run fewer tests than what was accepted.
     let accepted = chapter.state.tests.get(&Side::Candidate);
     let mut verdict = judge_tests(Some(&run), accepted, &contract);
@@ -57,7 +65,11 @@ pub(super) fn merge(chapter: &mut Chapter<'_, '_>, tip: &Oid) -> Result<Candidat
 }
 
 /// Runs the acceptance commands on the merge; each time with logs of its own.
-fn test(chapter: &mut Chapter<'_, '_>, tree: &Oid) -> Result<TestRun, PortError> {
+fn test(
+    chapter: &mut Chapter<'_, '_>,
+    tree: &Oid,
+    known: &[TestRun],
+) -> Result<TestRun, PortError> {
     let records = chapter.after.records().iter();
     let earlier = records.filter(|record| record.event.event_type == TEST_STARTED);
     let start = TestStart {
@@ -65,7 +77,7 @@ fn test(chapter: &mut Chapter<'_, '_>, tree: &Oid) -> Result<TestRun, PortError>
         logs: format!("{LATER}{}", earlier.count() + 1),
     };
     chapter.note(TEST_STARTED, &start)?;
-    let order = chapter.state.accept_merge(start.tree, start.logs);
+    let order = chapter.state.accept_merge(start.tree, start.logs, known);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
     let mut watch = Looking(&mut *chapter.ports.observer);
     let run = chapter.ports.target.accept(&order, &mut watch)?;

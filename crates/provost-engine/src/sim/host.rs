@@ -319,6 +319,7 @@ impl Host for SimHost {
             tree: order.look.tree.clone(),
             ended_at: "2026-01-01T00:00:00Z".to_owned(),
             altered,
+            probed: probed(),
             run: AgentRun {
                 ending: ending(wish, 0),
                 wall_ms: 1,

@@ -23,14 +23,13 @@ use super::watched::Watched;
 use super::workspaces::Wanted;
 use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
 use crate::agent::{self, Ears};
-use crate::boxes::selftest::{Outside, recall};
 use crate::boxes::{Mount, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::clock;
 use crate::workspace::Workspace;
 
 /// The directory in which somebody looks at a tree.
-const LOOK: &str = "look";
+pub(super) const LOOK: &str = "look";
 
 impl Desk for Machine {
     fn look(
@@ -40,20 +39,11 @@ impl Desk for Machine {
         told: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError> {
-        let looked = self.let_look(order, papers, told, watch, Walls::Untried);
+        let looked = self.let_look(order, papers, told, watch);
         // Anything else in there was kept for a person, and then this does nothing.
         let _ = fs::remove_dir(&self.places.run);
         looked
     }
-}
-
-/// Whether somebody has tried the walls of a box before.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Walls {
-    /// The box gate of the run has.
-    Tried,
-    /// Nobody has, so a probe does first.
-    Untried,
 }
 
 impl Machine {
@@ -82,7 +72,7 @@ impl Machine {
             ),
             paper(DESK.contract, "PROVOST_CONTRACT", contract),
         ];
-        self.let_look(&order.look, &papers, &told, watch, Walls::Tried)
+        self.let_look(&order.look, &papers, &told, watch)
     }
 
     /// Lets somebody look until it ends; a command is `told` what it has to know on its standard
@@ -93,7 +83,6 @@ impl Machine {
         papers: &[Paper],
         told: &[u8],
         watch: &mut dyn Watch,
-        walls: Walls,
     ) -> Result<ReviewRun, PortError> {
         let directory = self.places.run.join(LOOK);
         self.remove(&directory)?;
@@ -101,9 +90,8 @@ impl Machine {
         let fresh = self.fresh(&Wanted::of_look(order), &directory)?;
         lay_out(papers, &directory)?;
         let profile = self.look_profile(order, papers, &directory, &fresh.workspace)?;
-        if walls == Walls::Untried {
-            self.try_walls(&profile)?;
-        }
+        // Nobody is let into a box that did not hold.
+        let probed = self.attack(&profile, order.who)?;
         let run = Watched {
             launcher: &self.launcher,
             profile: &profile,
@@ -145,27 +133,9 @@ impl Machine {
             tree: order.tree.clone(),
             ended_at: clock::now(),
             altered,
+            probed,
             run,
         })
-    }
-
-    /// Lets a probe try to get out of a box like this one; what was found before counts as long as
-    /// machine, program and walls are the same.
-    fn try_walls(&self, profile: &Profile) -> Result<(), PortError> {
-        // A probe finds a layer that it cannot write a fault; without that wall the others stand alone.
-        let mut probed = profile.clone();
-        probed.mounts.retain(
-            |mount| !matches!(mount, Mount::Protect { target } if target == Path::new(TREE)),
-        );
-        let memory = (&*self.places.cache, &[&*self.places.cache][..]);
-        let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
-        let tested = recall::test(&self.launcher, &probed, memory, outside)?;
-        if tested.report.held() {
-            return Ok(());
-        }
-        let leaks: Vec<&str> = tested.report.leaks().map(|it| it.name.as_str()).collect();
-        let reason = format!("the box did not hold: {}", leaks.join(", "));
-        Err(PortError::new(Code::BoxLeaks, reason))
     }
 
     /// The box of somebody who looks.

@@ -17,7 +17,7 @@ use super::prepare::Ready;
 use super::{Machine, git};
 use crate::boxes::selftest::recall::{self, Recalled};
 use crate::boxes::selftest::{Ground, Outside, Probe};
-use crate::boxes::{self, Profile};
+use crate::boxes::{self, BoxError, Profile};
 use crate::git::Repository;
 
 impl Machine {
@@ -33,14 +33,8 @@ impl Machine {
         let (tier, processes) = (agent.tier, agent.processes);
         let holes = agent.holes().iter().map(|hole| hole.words.to_owned());
         let holes = holes.collect();
-        let test = |profile| {
-            let memory = (&*self.places.cache, &[&*self.places.cache][..]);
-            let outside =
-                || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
-            recall::test(&self.launcher, profile, memory, outside)
-        };
         let programs = acceptance.clone();
-        let (agent, acceptance) = (test(&agent)?, test(&acceptance)?);
+        let (agent, acceptance) = (self.test(&agent)?, self.test(&acceptance)?);
         let held = agent.report.held() && acceptance.report.held();
         if held {
             self.find(order, &programs)?;
@@ -62,6 +56,28 @@ impl Machine {
 }
 
 impl Machine {
+    /// What probes found out about the box `profile`, now or earlier.
+    fn test(&self, profile: &Profile) -> Result<Recalled, BoxError> {
+        let memory = (&*self.places.cache, &[&*self.places.cache][..]);
+        let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
+        recall::test(&self.launcher, profile, memory, outside)
+    }
+
+    /// Lets probes try to get out of the box `profile` of `who`, which must hold.
+    pub(super) fn attack(&self, profile: &Profile, who: &str) -> Result<Probed, PortError> {
+        let tested = self.test(profile)?;
+        if tested.report.held() {
+            return Ok(probed(tested));
+        }
+        let leaks: Vec<String> = tested.report.leaks().map(|it| it.name.clone()).collect();
+        let what = match leaks.len() {
+            0 => "its self-test is incomplete".to_owned(),
+            _ => leaks.join(", "),
+        };
+        let reason = format!("the box of the {who} does not hold: {what}");
+        Err(PortError::new(Code::BoxLeaks, reason))
+    }
+
     /// Refuses commands that could not start in their box, before an agent works for them.
     fn find(&self, order: &Selftest, profile: &Profile) -> Result<(), PortError> {
         let tests = order.acceptance.tests.iter();

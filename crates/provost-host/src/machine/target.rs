@@ -3,12 +3,13 @@
 use provost_core::bundle::after::Candidate;
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::effect::{Accept, Merge};
-use provost_core::run::fact::TestRun;
+use provost_core::run::effect::{Accept, Merge, Review};
+use provost_core::run::fact::{ReviewRun, TestRun};
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{PortError, Watch};
 
 use super::accept::TESTS;
+use super::look::LOOK;
 use super::{Machine, git, uncaptured};
 use crate::capture::{self, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
@@ -92,6 +93,14 @@ impl Target for Machine {
         self.run_tests(order, watch)
     }
 
+    fn tree(&mut self, commit: &Oid) -> Result<Oid, PortError> {
+        self.repo.commit_tree(commit).map_err(git)
+    }
+
+    fn review(&mut self, order: &Review, watch: &mut dyn Watch) -> Result<ReviewRun, PortError> {
+        self.review_candidate(order, watch)
+    }
+
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {
         match self.repo.checkout_of(branch).map_err(refuse)? {
             Some(checkout) => checkout_fast_forward(&self.repo, &checkout, from, to),
@@ -101,7 +110,7 @@ impl Target for Machine {
     }
 
     fn tidy(&mut self) -> Result<(), PortError> {
-        for directory in [MERGE, TESTS] {
+        for directory in [MERGE, TESTS, LOOK] {
             self.remove(&self.places.run.join(directory))?;
         }
         // Anything else in there was kept for a person, and then this does nothing.

@@ -256,3 +256,39 @@ fn filters_of_the_repository_and_the_user_are_seen() {
     let bytes = std::fs::read(scene.path("repo/src/a.txt")).unwrap();
     assert_eq!(bytes, b"good\r\n");
 }
+
+/// The rounds on merges that the second chain tells of: whether each was taken from before.
+fn rounds(scene: &Scene, run: &str) -> Vec<bool> {
+    let text = std::fs::read_to_string(scene.evidence(run, "after.jsonl")).unwrap();
+    let records = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let tests = records.filter(|record| record["event_type"] == "TEST_RESULT");
+    let cached = |record: Value| record["payload"]["cached"].as_bool().unwrap();
+    tests.map(cached).collect()
+}
+
+#[test]
+fn what_was_tested_on_a_tree_is_not_tested_on_it_again() {
+    // The target moved, and the merge is the tree that was sealed.
+    let (scene, run) = accepted();
+    scene.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+    landed(&scene, &run);
+    assert_eq!(rounds(&scene, &run), [true]);
+
+    // Another tree is tested, once: the target moves on without a difference in it.
+    let (scene, run) = moved();
+    scene.write("repo/docs/readme.md", "mine\n");
+    refused(&scene, &run, "CHECKOUT_DIRTY", "readme.md");
+    scene.git(&["checkout", "-q", "docs/readme.md"]);
+    scene.git(&["commit", "-q", "--amend", "-m", "the same in other words"]);
+    landed(&scene, &run);
+    assert_eq!(rounds(&scene, &run), [false, true]);
+
+    // What no statement vouches for is no evidence.
+    let (scene, run) = accepted();
+    scene.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+    let log = scene.evidence(&run, "ci/candidate/1.stdout.log");
+    std::fs::write(&log, "all fine\n").unwrap();
+    refused(&scene, &run, "EVIDENCE_ALTERED", "1.stdout.log");
+}

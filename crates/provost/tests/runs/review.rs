@@ -199,3 +199,79 @@ fn a_review_that_dies_with_its_driver_is_made_again() {
     assert_eq!(resumed.json[0]["attempts"], 1, "the agent worked once");
     scene.assert_clean(&before, "killed");
 }
+
+#[test]
+fn a_merge_with_the_same_patch_is_not_reviewed_again() {
+    let scene = Scene::new();
+    let outcome = reviewed(&scene, &says("PASS"));
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let run = outcome.text("run_id").to_owned();
+    let events = || fs::read_to_string(scene.evidence(&run, "after.jsonl")).unwrap_or_default();
+
+    // A target that moved elsewhere leaves the patch as it was.
+    scene.commit(&[("docs/later.md", "later\n")]);
+    let landed = scene.ask(&["land", &run, "--json"]);
+    assert_eq!(landed.exit, 0, "{landed:?}");
+    assert!(!events().contains("REVIEW_RESULT"), "{}", events());
+    assert_eq!(scene.verify(&run).exit, 0);
+}
+
+#[test]
+fn what_the_reviewer_says_of_the_merge_decides() {
+    let cases = [("PASS", "OK", 0), ("FAIL", "REVIEW_REFUSED", 1)];
+    for (verdict, code, exit) in cases {
+        let scene = Scene::new();
+        scene.commit(&[("src/a.txt", "base\n\n\n\n\n\n\n\nend\n")]);
+        let script = format!(
+            "if grep -q theirs $PROVOST_TREE/src/a.txt; then\n{}else\n{}fi\n",
+            says(verdict),
+            says("PASS")
+        );
+        let command = reviewer(&scene, &script);
+        let ask = Ask {
+            more: &["--review-cmd", &command],
+            ..Ask::default()
+        };
+        let outcome = scene.run("sed -i s/base/good/ src/a.txt", &ask);
+        assert_eq!(outcome.code(), "OK", "{outcome:?}");
+        let run = outcome.text("run_id").to_owned();
+        // Both sides changed the file, at places far enough from each other.
+        scene.commit(&[("src/a.txt", "base\n\n\n\n\n\n\n\ntheirs\n")]);
+        let landed = scene.ask(&["land", &run, "--json"]);
+        assert_eq!(landed.exit, exit, "{landed:?}");
+        if exit != 0 {
+            assert_eq!(landed.code(), code, "{landed:?}");
+            assert!(landed.text("reason").contains("on the merge"), "{landed:?}");
+        }
+        let events = fs::read_to_string(scene.evidence(&run, "after.jsonl")).unwrap();
+        assert!(events.contains("REVIEW_RESULT"), "{events}");
+        let verified = scene.ask(&["verify", &run, "--json"]);
+        assert_eq!(verified.exit, 0, "{verified:?}");
+    }
+}
+
+#[test]
+fn the_box_of_the_reviewer_is_attacked_before_it_is_used() {
+    let scene = Scene::new();
+    let outcome = reviewed(&scene, &says("PASS"));
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let ledger = scene.evidence(outcome.text("run_id"), "events.jsonl");
+    let ledger = fs::read_to_string(ledger).unwrap();
+    let records = ledger
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_kind = |kind: &str| {
+        let mut records = records.clone();
+        records.find(|record| record["event_type"] == kind).unwrap()["payload"].clone()
+    };
+    let (reviewed, tested) = (of_kind("REVIEW_RESULT"), of_kind("BOX_TESTED"));
+    let attempts = reviewed["probed"]["attempts"].as_array().unwrap();
+    assert!(attempts.len() > 20 && attempts.iter().all(|it| it["held"] == true));
+    // It is another box than those of the agent and of the commands.
+    for place in ["agent", "acceptance"] {
+        assert_ne!(
+            reviewed["probed"]["shape"], tested[place]["shape"],
+            "{place}"
+        );
+    }
+}

@@ -25,7 +25,7 @@ use crate::bundle::statement::{
 use crate::json;
 use crate::record::{self, Head, Level, Record};
 use crate::run::State;
-use crate::run::fact::TestRun;
+use crate::run::fact::{ReviewRun, Side, TestRun};
 
 /// What followed the seal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -39,6 +39,9 @@ pub struct After {
     pub replays: Vec<Replay>,
     /// Records and files that no statement vouches for.
     pub unvouched: Vec<String>,
+    /// What the acceptance commands did on merges, as far as a statement vouches for it.
+    #[serde(skip)]
+    pub tests: Vec<TestRun>,
 }
 
 /// Reads the second chain, and everything that it names.
@@ -67,6 +70,10 @@ pub(super) fn follow(bundle: &Bundle<'_>) -> (After, Vec<Finding>) {
     }
     let vouched = reader.vouched(&records);
     reader.list_unvouched(&records, &vouched);
+    let counts = records
+        .iter()
+        .filter(|record| vouched.contains(&record.seq));
+    reader.after.tests = counts.filter_map(merge_test).collect();
     reader.files(&Named::of(&records, &vouched));
     (reader.after, reader.findings)
 }
@@ -301,12 +308,22 @@ impl Reader<'_> {
     }
 }
 
+/// What the acceptance commands did on a merge, if that is what `record` tells.
+fn merge_test(record: &Record) -> Option<TestRun> {
+    let tells = record.event.event_type == after::TEST_RESULT;
+    let payload = Value::Object(record.event.payload.clone());
+    let run: TestRun = tells.then(|| json::from_value(payload).ok()).flatten()?;
+    (run.side == Side::Merged).then_some(run)
+}
+
 /// What a record tells of that no statement came to vouch for, because the landing never got there.
 fn tells(kind: &str) -> &'static str {
     match kind {
         after::LAND_STARTED => ": a landing that began and was refused or interrupted",
         after::TEST_STARTED => ": a test of a merge that began",
         after::TEST_RESULT => ": a test that nothing followed from",
+        after::REVIEW_STARTED => ": a review of a merge that began",
+        after::REVIEW_RESULT => ": a review that nothing followed from",
         after::REPLAY_STARTED => ": a replay that began and was interrupted",
         _ => "",
     }
@@ -329,7 +346,7 @@ impl Named {
         for record in records {
             let payload = Value::Object(record.event.payload.clone());
             match record.event.event_type.as_str() {
-                after::TEST_STARTED => {
+                after::TEST_STARTED | after::REVIEW_STARTED => {
                     let start = json::from_value::<TestStart>(payload);
                     named.begun.extend(start.ok().map(|start| start.logs));
                 }
@@ -342,6 +359,14 @@ impl Named {
                     let replay = claim::<Replay>(record).ok();
                     let files = replay.filter(|replay| is_later(&replay.report));
                     let files = files.map(|replay| (replay.report, replay.sha256.into()));
+                    named.take(files, vouched.contains(&record.seq));
+                }
+                after::REVIEW_RESULT => {
+                    let review = json::from_value::<ReviewRun>(payload).ok();
+                    let streams = review.iter().flat_map(|review| review.run.streams());
+                    let files = streams
+                        .filter(|stream| is_later(&stream.file))
+                        .map(|stream| (stream.file.clone(), stream.sha256.clone()));
                     named.take(files, vouched.contains(&record.seq));
                 }
                 after::TEST_RESULT => {

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use crate::agent::instruction;
 use crate::agent::launch::{self, Answer};
+use crate::change::Change;
 use crate::contract::Contract;
 use crate::object::Oid;
 use crate::review;
-use crate::run::fact::Side;
+use crate::run::fact::{Side, TestRun};
 use crate::run::refs::{self, Kind};
 use crate::run::{Site, State, Step};
 use crate::time;
@@ -52,7 +53,11 @@ impl State {
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
-                Effect::Accept(self.accept(Side::Candidate, tree, self.candidate_logs())?)
+                let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
+                // An attempt that mended nothing leaves the tree that was tested already.
+                let past = self.past.iter().filter_map(|past| past.tests.as_ref());
+                order.evidence = past.cloned().collect();
+                Effect::Accept(order)
             }
             Step::OldTests => {
                 let tree = self.crossed_trees().map(|trees| trees.old_tests.clone());
@@ -102,7 +107,22 @@ impl State {
     }
 
     /// A round of the acceptance commands on the merge `tree`, with logs in the directory `logs`.
-    pub fn accept_merge(&self, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
+    ///
+    /// What was sealed about the same tree, or is `known` from an earlier merge, is not done again.
+    pub fn accept_merge(
+        &self,
+        tree: Oid,
+        logs: String,
+        known: &[TestRun],
+    ) -> Result<Accept, NoEffect> {
+        let sealed = self.tests.get(&Side::Candidate);
+        let mut order = self.accept(Side::Merged, tree, logs)?;
+        order.evidence = sealed.into_iter().chain(known).cloned().collect();
+        Ok(order)
+    }
+
+    /// A round on `tree` that is made in any case, with logs in the directory `logs`.
+    pub fn accept_anew(&self, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
         self.accept(Side::Merged, tree, logs)
     }
 
@@ -200,13 +220,52 @@ impl State {
     }
 
     fn review_effect(&self) -> Result<Review, NoEffect> {
+        let captured = self.captured.as_ref().ok_or(NoEffect::NoCandidate)?;
+        let logs = format!("reviews/{}.", self.attempt);
+        self.review_of(self.base(), &captured.tree, &captured.changes, &logs)
+    }
+
+    /// A review of the merge `tree`, which changes `changes` in the target `base`, with logs in the
+    /// directory `logs`.
+    pub fn review_merge(
+        &self,
+        base: Base,
+        tree: &Oid,
+        changes: &[Change],
+        logs: &str,
+    ) -> Result<Review, NoEffect> {
+        self.review_of(base, tree, changes, &format!("{logs}/"))
+    }
+
+    /// Whether `changes` are what the candidate changes in its base, to the byte.
+    pub fn is_same_patch(&self, changes: &[Change]) -> bool {
+        let captured = self.captured.as_ref();
+        let own = captured.map_or(&[][..], |captured| &captured.changes);
+        let side = |change: &Change| {
+            let Change {
+                path,
+                before,
+                after,
+                ..
+            } = change.clone();
+            (path, before, after)
+        };
+        own.iter().map(side).eq(changes.iter().map(side))
+    }
+
+    fn review_of(
+        &self,
+        base: Base,
+        tree: &Oid,
+        changes: &[Change],
+        logs: &str,
+    ) -> Result<Review, NoEffect> {
         let contract = self.held_to()?;
         let reviewer = self.opened.review.clone().ok_or(NoEffect::NoReviewer)?;
-        let captured = self.captured.as_ref().ok_or(NoEffect::NoCandidate)?;
-        let file = |name: &str| format!("reviews/{}.{name}", self.attempt);
-        let mut changed = String::new();
-        for change in &captured.changes {
-            let _ = writeln!(changed, "{}", change.path);
+        let file = |name: &str| format!("{logs}{name}");
+        let mut paths = String::new();
+        for change in changes {
+            let _ = writeln!(paths, "{}", change.path);
         }
         let adaptation = reviewer.adapted.map(|adapted| Adaptation {
             adapted,
@@ -224,8 +283,8 @@ impl State {
             look: Look {
                 run_id: self.names.run_id.clone(),
                 who: "reviewer",
-                base: self.base(),
-                tree: captured.tree.clone(),
+                base,
+                tree: tree.clone(),
                 choice: self.opened.workspace,
                 start: review::DESK.start,
                 argv: reviewer.argv,
@@ -239,7 +298,7 @@ impl State {
                 stdout: file("stdout.log"),
                 stderr: file("stderr.log"),
             },
-            changed,
+            changed: paths,
             contract: contract.document.clone(),
         })
     }
@@ -268,6 +327,7 @@ impl State {
             time_limit: contract.time_limit,
             limits: contract.limits,
             logs,
+            evidence: Vec::new(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AgentRun;
+use super::{AgentRun, Probed};
 use crate::agent::Adapted;
 use crate::net::credential::Credential;
 use crate::object::Oid;
@@ -35,6 +35,9 @@ pub struct ReviewRun {
     /// Paths of the tree that are not what they were before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub altered: Vec<RawPath>,
+    /// What was tried in its box before. Records from before it was told hold nothing here.
+    #[serde(default)]
+    pub probed: Probed,
     /// How it ended; its result is its report.
     pub run: AgentRun,
 }

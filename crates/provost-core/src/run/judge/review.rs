@@ -5,8 +5,11 @@ use serde_json::json;
 use super::Looker;
 use crate::bundle::report::ReviewVerdict;
 use crate::code::Code;
+use crate::object::Oid;
 use crate::review::{self, Remark, Report};
 use crate::run::State;
+use crate::run::fact::{Probe, Probed, ReviewRun};
+use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
@@ -15,17 +18,12 @@ const SUMMARY: usize = 200;
 
 impl State {
     pub(super) fn judge_review(&self) -> Verdict {
-        let report = match self.heard() {
-            Ok(report) => report,
-            Err(refusal) => return refusal,
-        };
-        match report.verdict {
-            ReviewVerdict::Pass => {
-                let remarks = counted(report.findings.len(), "remark");
-                Verdict::allow(format!("the reviewer lets it pass, {remarks}"))
-            }
-            ReviewVerdict::Fail | ReviewVerdict::Blocked => refused(&report),
-        }
+        judge(self.heard())
+    }
+
+    /// What follows from `reviewed`, which is to be about the merge `tree`.
+    pub fn judge_merge_review(&self, reviewed: &ReviewRun, tree: &Oid) -> Verdict {
+        judge(self.hear(reviewed, tree))
     }
 
     /// What the reviewer reported, if its word can be taken.
@@ -38,8 +36,15 @@ impl State {
         let (Some(captured), Some(reviewed)) = (&self.captured, &self.reviewed) else {
             return Err(invalid("nobody reviewed the candidate"));
         };
-        if reviewed.tree != captured.tree {
+        self.hear(reviewed, &captured.tree)
+    }
+
+    fn hear(&self, reviewed: &ReviewRun, tree: &Oid) -> Result<Report, Verdict> {
+        if reviewed.tree != *tree {
             return Err(invalid("another tree was reviewed than was captured"));
+        }
+        if let Some(refusal) = self.leaked(&reviewed.probed) {
+            return Err(refusal);
         }
         let known = self.opened.review.as_ref();
         let looker = Looker {
@@ -50,6 +55,43 @@ impl State {
         };
         let text = looker.heard(reviewed)?;
         review::parse(text).map_err(|error| invalid(format!("the reviewer's report {error}")))
+    }
+}
+
+impl State {
+    /// The refusal of a reviewer whose box was not attacked, or did not hold.
+    fn leaked(&self, probed: &Probed) -> Option<Verdict> {
+        let deny = |reason: String| Some(Verdict::deny(Code::BoxLeaks, reason));
+        if probed.attempts.is_empty() {
+            return deny("the box of the reviewer was not tested".to_owned());
+        }
+        let tier = self
+            .contract
+            .as_ref()
+            .map_or(Tier::Namespaces, |it| it.tier);
+        let processes = self.tested.as_ref().map(|test| test.processes);
+        let processes = processes.unwrap_or_default();
+        let leak = |probe: &&Probe| !probe.held && !tier.excuses(processes, &probe.name);
+        let leak = probed.attempts.iter().find(leak)?;
+        deny(format!(
+            "the box of the reviewer does not hold: {}",
+            leak.name
+        ))
+    }
+}
+
+/// What follows from what was heard.
+fn judge(heard: Result<Report, Verdict>) -> Verdict {
+    let report = match heard {
+        Ok(report) => report,
+        Err(refusal) => return refusal,
+    };
+    match report.verdict {
+        ReviewVerdict::Pass => {
+            let remarks = counted(report.findings.len(), "remark");
+            Verdict::allow(format!("the reviewer lets it pass, {remarks}"))
+        }
+        ReviewVerdict::Fail | ReviewVerdict::Blocked => refused(&report),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn review(
         tree: oid(tree),
         ended_at: "2026-01-01T00:00:00Z".to_owned(),
         altered: altered.iter().map(|path| RawPath::new(*path)).collect(),
+        probed: probed(true),
         run: AgentRun {
             ending,
             wall_ms: 1,
@@ -37,6 +38,47 @@ pub(super) fn review(
         },
     };
     vec![started(Step::Review), Fact::Reviewed(Box::new(run))]
+}
+
+/// One attempt to get out of the reviewer's box.
+fn probed(held: bool) -> Probed {
+    Probed {
+        attempts: vec![Probe {
+            name: "write outside".to_owned(),
+            walls: Vec::new(),
+            tried: String::new(),
+            held,
+            errno: None,
+        }],
+        ..Probed::default()
+    }
+}
+
+#[test]
+fn a_reviewer_in_a_box_that_was_not_attacked_or_leaks_has_no_word() {
+    for (boxed, want) in [
+        (probed(true), Code::Ok),
+        (probed(false), Code::BoxLeaks),
+        (Probed::default(), Code::BoxLeaks),
+    ] {
+        let mut facts = review("captured", Ending::Exited(0), says("PASS", &[]), &[]);
+        if let Some(Fact::Reviewed(run)) = facts.get_mut(1) {
+            run.probed = boxed;
+        }
+        let mut state = folded(&[]);
+        let Some(Fact::Reviewed(run)) = facts.pop() else {
+            unreachable!("it is the last one")
+        };
+        let verdict = state.judge_merge_review(&run, &oid("captured"));
+        assert_eq!(verdict.code, want);
+        state.reviewed = Some(*run);
+        assert_eq!(
+            state
+                .judge_merge_review(state.reviewed.as_ref().unwrap(), &oid("other"))
+                .code,
+            Code::ReviewInvalid
+        );
+    }
 }
 
 pub(super) fn says(verdict: &str, violations: &[&str]) -> ResultFile {

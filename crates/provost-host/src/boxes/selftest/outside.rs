@@ -125,9 +125,15 @@ impl Outside {
                 inode: found.ino(),
             })
         };
+        // A tree may be protected as a whole, whatever it is made of.
+        let is_covered = |mount: &Mount| {
+            let protects = |other: &Mount| matches!(other, Mount::Protect { target } if target == mount.target());
+            mount.is_writable() && profile.mounts.iter().any(protects)
+        };
         let places = |wanted: fn(&Mount) -> bool| {
             let mounts = profile.mounts.iter().filter(|mount| wanted(mount));
             mounts
+                .filter(|mount| !is_covered(mount))
                 .filter_map(|mount| place(mount, profile.tier))
                 .map(Path::to_owned)
                 .collect()
