@@ -63,9 +63,11 @@ fn a_run_is_cancelled_before_any_step_and_left_clean() {
         Step::Review,
         Step::BaseAcceptance,
         Step::Acceptance,
+        Step::OldTests,
+        Step::NewTests,
         Step::Publish,
     ] {
-        let mut machine = Machine::new(Behaviour::Honest, Power::steady());
+        let mut machine = Machine::new(Behaviour::Tests, Power::steady());
         machine.onlooker.cancels = Some(step);
         let end = machine.begin().unwrap().finished.unwrap();
         assert_eq!(end.code, Code::Cancelled, "{step:?}");
@@ -109,6 +111,32 @@ fn a_step_that_cannot_be_done_ends_the_run_with_its_reason() {
         assert!(state.published.is_none(), "{step:?}");
         assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
     }
+}
+
+#[test]
+fn what_the_tests_are_worth_decides_nothing_and_holds_nobody_up() {
+    let told = |refuses: Option<Step>| {
+        let mut machine = Machine::new(Behaviour::Tests, Power::steady());
+        machine.host.refuses = refuses;
+        let state = machine.begin().unwrap();
+        let words = state.crossed_words();
+        assert_eq!(state.finished.unwrap().code, Code::Ok, "{refuses:?}");
+        assert!(state.published.is_some(), "{refuses:?}");
+        words
+    };
+    let old = "the tests of the base, with the change,";
+    let new = "the changed tests, without the change,";
+    let lost = "could not be run: the machine refuses";
+    let (passed, failed) = (format!("{old} pass"), format!("{new} fail"));
+    assert_eq!(told(None), [&*passed, &failed]);
+    assert_eq!(
+        told(Some(Step::OldTests)),
+        [&*format!("{old} {lost}"), &failed]
+    );
+    assert_eq!(
+        told(Some(Step::NewTests)),
+        [&*passed, &format!("{new} {lost}")]
+    );
 }
 
 #[test]

@@ -181,3 +181,39 @@ impl Ears {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use provost_core::agent::Adapter;
+
+    use super::*;
+
+    #[test]
+    fn what_was_escaped_in_the_stream_is_not_told_in_plain_words() {
+        const VALUE: &str = "q7Zp2Lx9Vb4Nw8Rt";
+        // As a program may spell the same text, so that nobody finds it in the stream.
+        let spelled = VALUE.replace('q', "\\u0071");
+        let item = format!("{{\"type\":\"agent_message\",\"text\":\"it is {spelled}, so\"}}");
+        let text = format!(
+            "{{\"type\":\"thread.started\",\"thread_id\":\"{spelled}\"}}\n\
+             {{\"type\":\"item.completed\",\"item\":{item}}}\n\
+             {{\"type\":\"turn.failed\",\"error\":{{\"message\":\"no {spelled}\"}}}}\n"
+        );
+        let bundle = tempfile::tempdir().unwrap();
+        let stream = bundle.path().join("stdout.log");
+        fs::write(&stream, text).unwrap();
+        let agent = Adapter::Codex.plain().unwrap();
+        let known = Known::new([("API_KEY", VALUE)]);
+        let name = "events.jsonl".to_owned();
+        let mut ears = Ears::open(&agent, stream, bundle.path(), name, &known).unwrap();
+        let told = ears.finish().unwrap();
+        let events = fs::read_to_string(bundle.path().join("events.jsonl")).unwrap();
+        assert!(events.contains("it is [redacted], so"), "{events}");
+        let all = format!("{events}{told:?}");
+        assert!(!all.contains(VALUE), "{all}");
+        assert_eq!(told.events.redacted, 3);
+        assert_eq!(told.events.bytes, events.len() as u64);
+    }
+}
