@@ -260,6 +260,78 @@ fn gaps_are_the_paths_that_nobody_has() {
     assert_eq!(gaps, ["lib/b/2", "new"]);
 }
 
+/// A parent, and a chain of one node that is as large as it.
+fn within(change: impl FnOnce(&mut Value)) -> Result<Chain, Vec<(String, Code)>> {
+    let typed = Typed {
+        objective: "Do all of it".to_owned(),
+        allow: vec!["lib".to_owned()],
+        forbid: vec!["lib/frozen".to_owned()],
+        accept: vec!["pytest -q".to_owned()],
+        timeout_sec: 60,
+        max_retries: 1,
+        ..Typed::default()
+    };
+    let mut parent = typed.document("run_1", 1_767_225_600_000);
+    parent.forbidden_actions = vec!["push".to_owned()];
+    let mut written = document(&[("a", "lib", &[])]);
+    written.nodes[0].contract = Some(parent.clone());
+    written.parent = Some(parent);
+    let mut value = serde_json::to_value(&written).unwrap();
+    change(&mut value["nodes"][0]);
+    checked(&Document::from_value(&value).unwrap())
+}
+
+#[test]
+fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
+    type Change = fn(&mut Value);
+    assert!(within(|_| ()).is_ok());
+    let changes: [(&str, Change); 9] = [
+        ("write", |it| {
+            it["contract"]["allowed_paths"] = json!(["lib", "doc"]);
+        }),
+        ("forbid", |it| {
+            it["contract"]["x_provost"]["forbid"] = json!([]);
+        }),
+        ("permit", |it| {
+            it["contract"]["x_provost"]["permit"] = json!({ "oracle": ["lib/tox.ini"] });
+        }),
+        ("fewer tests", |it| {
+            it["contract"]["x_provost"]["permit"] = json!({ "fewer_tests": true });
+        }),
+        ("retries", |it| {
+            it["contract"]["timeout_retry"]["max_retries"] = json!(2);
+        }),
+        ("seconds", |it| {
+            it["contract"]["timeout_retry"]["timeout_sec"] = json!(61);
+        }),
+        ("memory", |it| {
+            let more: u64 = 9 << 30;
+            it["contract"]["x_provost"]["limits"] = json!({ "memory_bytes": more });
+        }),
+        ("words", |it| {
+            it["contract"]["forbidden_actions"] = json!([]);
+        }),
+        ("network", |it| {
+            it["contract"]["tool_permissions"]["network"] = json!("allow");
+            it["contract"]["x_provost"]["net"] = json!(["a.example:443"]);
+        }),
+    ];
+    for (name, change) in changes {
+        let problems = within(change).unwrap_err();
+        let want = ("/nodes/0".to_owned(), Code::PackageExceedsGrant);
+        assert_eq!(problems, [want], "{name}");
+    }
+    // Less is fine, and so is a package that follows from both; another one is not.
+    let less = within(|it| it["contract"]["allowed_paths"] = json!(["lib/x"]));
+    assert!(less.is_ok(), "{less:?}");
+    let alien = within(|it| it["package"] = json!({ "schema_version": 2, "agent": "somebody" }));
+    let want = (
+        "/nodes/0/package".to_owned(),
+        Code::ParentFingerprintMismatch,
+    );
+    assert_eq!(alien.unwrap_err(), [want]);
+}
+
 /// A course of a chain: what each step of the driver does.
 #[derive(Debug, Clone, Copy)]
 enum Stroke {

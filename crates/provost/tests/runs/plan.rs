@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::scene::{Outcome, Scene};
+use crate::scene::{Outcome, Scene, until};
 
 /// A plan that can be run here.
 fn plan(change: impl FnOnce(&mut Value)) -> Value {
@@ -171,6 +172,31 @@ fn a_plan_that_breaks_a_rule_is_refused_by_its_place_and_sealed() {
         assert_eq!(scene.ask(&["verify", id, "--json"]).exit, 0, "{script}");
     }
     assert!(scene.runs().is_empty());
+}
+
+#[test]
+fn a_planner_that_dies_with_its_driver_leaves_nothing_that_the_next_does_not_remove() {
+    let scene = scene();
+    let planner = scene.agent("echo begun; sleep 1000");
+    let words = ["plan", "make it good", "--agent-cmd", &planner, "--json"];
+    let running = scene.spawn(scene.provost(&words));
+    let plans = scene.path("repo/.provost/plans");
+    until("the planner works", || {
+        let records = fs::read_dir(&plans).into_iter().flatten();
+        let mut logs = records.map(|it| fs::read(it.unwrap().path().join("stdout.log")));
+        logs.any(|log| log.is_ok_and(|log| log.starts_with(b"begun")))
+    });
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.await_silence("killed");
+    assert_eq!(scene.workspaces().len(), 1);
+    // What has no seal is no evidence.
+    let left = fs::read_dir(&plans).unwrap().next().unwrap().unwrap();
+    let id = left.file_name().into_string().unwrap();
+    assert_ne!(scene.ask(&["verify", &id, "--json"]).exit, 0);
+    let outcome = planned(&scene, &says(&plan(|_| ())));
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    assert!(scene.workspaces().is_empty(), "{:?}", scene.workspaces());
 }
 
 /// A contract over two directories, in a file of its own.
