@@ -80,6 +80,14 @@ catalogue! {
     /// An acceptance command is not allowed.
     CommandRefused = "COMMAND_REFUSED" => No,
 
+    // Approvals.
+    /// A person has to approve what the contract widens.
+    ApprovalNeeded = "APPROVAL_NEEDED" => NotNow,
+    /// A person rejected what the contract widens.
+    ApprovalRejected = "APPROVAL_REJECTED" => No,
+    /// Nothing is asked that could be answered.
+    NothingToApprove = "NOTHING_TO_APPROVE" => No,
+
     // The diff gate.
     /// The change goes beyond what the contract permits.
     DiffRefused = "DIFF_REFUSED" => No,
@@ -163,6 +171,8 @@ catalogue! {
     LeaseLost = "LEASE_LOST" => NotNow,
     /// Another process drives this run.
     RunBusy = "RUN_BUSY" => NotNow,
+    /// The run is over already, so nothing can be done to it.
+    RunOver = "RUN_OVER" => No,
     /// The run has not ended yet.
     RunUnfinished = "RUN_UNFINISHED" => NotNow,
 

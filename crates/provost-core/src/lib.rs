@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub mod alias;
+pub mod approval;
 pub mod board;
 pub mod bundle;
 pub mod chain;

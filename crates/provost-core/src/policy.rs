@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::agent::{self, Agent};
+use crate::approval::Unasked;
 use crate::contract::limits::Asked;
 use crate::gate::command;
+use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, RawStep, Step};
 use crate::protect::Extra;
@@ -42,6 +44,8 @@ pub struct Policy {
     pub limits: Asked,
     /// The weakest box that a contract may ask for.
     pub least_tier: Tier,
+    /// What contracts from files may ask for without a person being asked.
+    pub approve: Unasked,
 }
 
 /// A policy as somebody wrote it.
@@ -56,6 +60,19 @@ pub struct Written {
     r#box: WrittenBox,
     prepare: Vec<RawStep>,
     limits: Asked,
+    approve: WrittenApprove,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenApprove {
+    paths: Vec<String>,
+    oracle: Vec<String>,
+    governing: Vec<String>,
+    net: Vec<String>,
+    authors: Vec<String>,
+    tier: Tier,
+    fewer_tests: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -121,6 +138,7 @@ impl TryFrom<Written> for Policy {
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: written.r#box.least_tier,
+            approve: approve(written.approve)?,
         })
     }
 }
@@ -131,6 +149,21 @@ fn words(field: &str, text: &str) -> Result<Vec<String>, Flaw> {
         return Err(Flaw(format!("{field} is empty")));
     }
     Ok(argv)
+}
+
+fn approve(written: WrittenApprove) -> Result<Unasked, Flaw> {
+    let place = |entry: &String| {
+        Endpoint::parse(entry).map_err(|error| Flaw(format!("approve.net: `{entry}` {error}")))
+    };
+    Ok(Unasked {
+        paths: paths("approve.paths", &written.paths)?,
+        oracle: paths("approve.oracle", &written.oracle)?,
+        governing: paths("approve.governing", &written.governing)?,
+        net: written.net.iter().map(place).collect::<Result<_, _>>()?,
+        authors: written.authors,
+        tier: written.tier,
+        fewer_tests: written.fewer_tests,
+    })
 }
 
 fn limits(asked: Asked) -> Result<Asked, Flaw> {

@@ -7,8 +7,10 @@
 //! - A refusal ends the run: nothing that comes after it in the course is done. Only the diff gate
 //!   still judges what was captured, and the first refusal stays the answer.
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
+//! - A contract that needs the word of a person waits for it before anything is begun.
 //! - An attempt that is mended stays in the state with its refusal; see [`fix`].
 
+mod consent;
 mod crossed;
 pub mod effect;
 pub mod fact;

@@ -48,7 +48,8 @@ mod tests {
               [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
               [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\nleast_tier = \"landlock\"\n\
               [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
-              outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n",
+              outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n\
+              [approve]\npaths = [\"src/\"]\nnet = [\"a.example:443\"]\nfewer_tests = true\n",
         )
         .unwrap();
         assert_eq!(policy.commands, [["make", "test"]]);
@@ -60,6 +61,10 @@ mod tests {
         assert_eq!(policy.agents["mine"], Agent::Command(argv));
         assert_eq!(policy.protect.oracle.entries().len(), 1);
         assert!(policy.loopback);
+        assert_eq!(policy.approve.paths.entries().len(), 1);
+        assert_eq!(policy.approve.net.len(), 1);
+        assert!(policy.approve.fewer_tests && policy.approve.authors.is_empty());
+        assert_eq!(policy.approve.tier, Tier::Namespaces);
         assert_eq!(policy.prepare[0].run, [["npm", "ci"]]);
     }
 
@@ -97,10 +102,14 @@ mod tests {
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 11] = [
+        let cases: [&[u8]; 15] = [
             b"[[prepare]]\nrun = \"npm ci\"",
             b"[box]\nleast_tier = \"none\"",
             b"surprise = 1",
+            b"[approve]\nnet = [\"a.example\"]",
+            b"[approve]\noracle = [\"../x\"]",
+            b"[approve]\ntier = \"none\"",
+            b"[approve]\neverything = true",
             b"[workspace]\nkind = \"fast\"",
             b"[protect]\noracle = [\"../x\"]",
             b"[commands]\nallow = [\"'unclosed\"]",

@@ -1,7 +1,10 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
+mod consent;
 mod hidden;
 mod mend;
+
+pub use consent::{approve, reject};
 
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
@@ -81,7 +84,7 @@ pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), 
         .append(fact.event(names, 1, ports.clock.timestamp()))
 }
 
-/// Takes a run over after a crash.
+/// Takes a run over after a crash, or after the answer it waited for.
 pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     let mut state = fold(ports.ledger)?;
     if state.finished.is_some() {
@@ -91,13 +94,17 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     ports.ledger.settle()
 }
 
-/// Drives the run to its seal.
+/// Drives the run to its seal, or to where it has to wait for a person.
 pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     loop {
+        notice(ports, &mut state)?;
         let fact = match state.next() {
             Next::Do(step) => {
-                let wish = ports.observer.begins(&state, step);
+                let mut wish = ports.observer.begins(&state, step);
+                if state.cancel.is_some() {
+                    wish = Wish::Cancel;
+                }
                 record(ports, &mut state, Fact::Started { step })?;
                 // What is about to happen is on disk before it does; so is all that led to it.
                 ports.ledger.settle()?;
@@ -107,6 +114,13 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                     Wish::Cancel | Wish::GoOn => perform(ports, &state, step)?,
                 }
             }
+            Next::Ask => state.ask(),
+            Next::Wait => {
+                // Whoever answers has to find the question.
+                ports.ledger.settle()?;
+                return Ok(state);
+            }
+            Next::Judge(_) if consent::is_over(ports, &state) => Fact::Expired {},
             Next::Judge(gate) => {
                 let verdict = state.judge(gate);
                 ports.observer.judged(gate, &verdict);
@@ -125,7 +139,23 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                 return Ok(state);
             }
         };
+        if state.pending.is_some() {
+            // The outcome of a step may be that somebody wanted its end.
+            notice(ports, &mut state)?;
+        }
         record(ports, &mut state, fact)?;
+    }
+}
+
+/// Writes down who wants the run to end, once somebody does.
+fn notice(ports: &mut Ports<'_>, state: &mut State) -> Result<(), PortError> {
+    // What is published is accepted, whoever would rather not have it any more.
+    if state.cancel.is_some() || state.published.is_some() || state.finished.is_some() {
+        return Ok(());
+    }
+    match ports.observer.cancel() {
+        Some(cancel) => record(ports, state, Fact::CancelRequested(cancel)),
+        None => Ok(()),
     }
 }
 

@@ -5,16 +5,23 @@
 //! - What the run is held to comes from the base commit, or from the person who began it.
 //! - A refusal here has opened no run, and says what to do.
 
+mod again;
 pub(crate) mod agent;
 
+pub use again::{Again, again};
+
 use provost_core::agent::launch::Answer;
+use provost_core::approval::{self, Widening};
 use provost_core::code::Code;
 use provost_core::contract::{self, ResultRule, document::Document};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
 use provost_core::object::{ObjectFormat, Oid};
+use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
 use provost_core::run::fact::{Opened, WorkspaceChoice};
+use provost_core::scope;
 
 use crate::ports::PortError;
 use crate::target;
@@ -32,6 +39,9 @@ pub trait Origin {
 
     /// The policy in a tree; a tree without one adds nothing.
     fn policy(&self, tree: &Oid) -> Result<Policy, PortError>;
+
+    /// The directories at the top of a tree.
+    fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError>;
 
     /// The branch that is checked out, as a full ref name.
     fn checked_out(&self) -> Result<Option<String>, PortError>;
@@ -81,6 +91,14 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let exists = |branch: &str| origin.has_branch(branch);
     let target = target::choose(named, origin.checked_out()?, exists)?;
     granted(&request.credentials, agent::granted(&document))?;
+    let named = request.credentials.iter().map(|it| it.endpoint.clone());
+    let named: Vec<Endpoint> = named.collect();
+    let widenings = if request.typed {
+        // Whoever types it approves it.
+        Vec::new()
+    } else {
+        widenings(origin, &document, (&policy, &base_tree), &named)?
+    };
     let answer = Answer::of(ResultRule::of(&document));
     let hired = agent::hire(&request.agent, &policy, answer)?;
     let review = request.review.or(policy.review.clone().map(Agent::Named));
@@ -110,9 +128,33 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         loopback: policy.loopback,
         limits: policy.limits,
         least_tier: policy.least_tier,
+        widenings,
+        parent: None,
         owner: request.owner,
         version: request.version,
     })
+}
+
+/// In what a contract from a file goes beyond what the policy at its base lets pass unasked.
+fn widenings(
+    origin: &dyn Origin,
+    document: &Document,
+    (policy, tree): (&Policy, &Oid),
+    named: &[Endpoint],
+) -> Result<Vec<Widening>, PortError> {
+    let at_top = |entry: &String| {
+        let path = scope::parse_entry(entry);
+        path.is_ok_and(|path| !path.as_str().contains('/'))
+    };
+    // Reading a tree takes a while where it is large.
+    let directories = if document.allowed_paths.iter().any(at_top) {
+        origin.directories(tree)?
+    } else {
+        Vec::new()
+    };
+    let is_directory = |path: &RepoPath| directories.contains(path);
+    let unasked = &policy.approve;
+    Ok(approval::widenings(document, unasked, named, &is_directory))
 }
 
 /// The commit that the work starts from.

@@ -16,7 +16,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Layered, Placed, Published, ReviewRun, TestRun,
+    AgentRun, BoxTest, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::structure::{Report, Settings};
@@ -306,6 +306,9 @@ pub trait Clock {
 pub trait Observer {
     /// Something is about to begin; the answer says whether somebody wants it not to.
     fn begins(&mut self, state: &State, step: Step) -> Wish;
+
+    /// Who wants the run to end, once somebody does.
+    fn cancel(&mut self) -> Option<Cancel>;
 
     /// A gate has spoken.
     fn judged(&mut self, gate: Gate, verdict: &Verdict);

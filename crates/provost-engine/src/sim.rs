@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
+use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 
@@ -155,6 +156,8 @@ pub struct Onlooker {
     pub gates: RefCell<Vec<(Gate, bool)>>,
     /// The step before which the run is cancelled.
     pub cancels: Option<Step>,
+    /// Whose wish that is, from the beginning on.
+    pub wish: Option<Cancel>,
 }
 
 impl Observer for Onlooker {
@@ -164,6 +167,10 @@ impl Observer for Onlooker {
         } else {
             Wish::GoOn
         }
+    }
+
+    fn cancel(&mut self) -> Option<Cancel> {
+        self.wish.clone()
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use provost_core::approval::Person;
 use provost_core::lease::Owner;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -34,6 +35,7 @@ pub enum OwnerError {
 }
 
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+const ACCOUNTS: &str = "/etc/passwd";
 const MACHINE: &str = "/etc/machine-id";
 const NAMESPACE: &str = "/proc/self/ns/pid";
 const SELF: &str = "/proc/self/stat";
@@ -63,6 +65,30 @@ pub fn parent() -> Result<Owner, OwnerError> {
         started: Status::parse(&stat).ok_or_else(unknown)?.started,
         ..current()?
     })
+}
+
+/// The person who runs this process, as the system knows them.
+///
+/// The environment is not asked: everybody can say there who they are.
+pub fn person() -> Result<Person, OwnerError> {
+    let uid = rustix::process::getuid().as_raw();
+    let accounts = fs::read_to_string(ACCOUNTS).unwrap_or_default();
+    Ok(Person {
+        user: account(&accounts, uid).unwrap_or_else(|| uid.to_string()),
+        uid,
+        host: line(HOSTNAME)?,
+    })
+}
+
+/// The name of the account `uid`, if the list has it.
+fn account(accounts: &str, uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    let found = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then_some(name)
+    });
+    found.filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 /// Whether `owner` may still be at work; `true` unless it is certainly dead.
@@ -205,6 +231,16 @@ mod tests {
             change(&mut owner);
             assert_eq!(alive(&owner), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_person_is_who_the_list_of_accounts_says() {
+        let list = "root:x:0:0::/root:/bin/sh\n+\nbroken\n:x:7:7::/:\nann:x:1000:1000::/:\n";
+        assert_eq!(account(list, 1000).as_deref(), Some("ann"));
+        assert_eq!(account(list, 0).as_deref(), Some("root"));
+        assert_eq!(account(list, 7), None);
+        assert_eq!(account(list, 100), None);
+        assert!(!person().unwrap().user.is_empty());
     }
 
     #[test]

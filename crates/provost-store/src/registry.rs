@@ -150,6 +150,17 @@ impl Registry {
         })
     }
 
+    /// Takes the lease `fence` away from a run; `false` if it has that one no more.
+    pub fn release_one(&mut self, run_id: &str, fence: u64) -> Result<bool, StoreError> {
+        self.write(Durability::Synced, |transaction| {
+            let gone = transaction.execute(
+                "DELETE FROM lease WHERE run_id = ?1 AND fence = ?2",
+                params![run_id, fence::to_column(fence)?],
+            )?;
+            Ok(gone == 1)
+        })
+    }
+
     /// All leases, oldest first, also those that are over and wait to be removed.
     pub fn leases(&mut self) -> Result<Vec<Lease>, StoreError> {
         self.read(read_leases)

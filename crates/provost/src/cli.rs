@@ -2,8 +2,10 @@
 
 mod agent;
 mod analyze;
+mod approve;
 mod board;
 mod boxed;
+mod cancel;
 mod chain;
 mod change;
 mod check;
@@ -20,6 +22,7 @@ mod hook;
 mod init;
 mod key;
 mod land;
+mod lease;
 mod limits;
 mod log;
 mod net;
@@ -29,6 +32,7 @@ mod plan;
 mod prepare;
 mod replay;
 mod resume;
+mod retry;
 mod run;
 mod runs;
 mod salvage;
@@ -102,14 +106,22 @@ enum Command {
     Packet(packet::Packet),
     /// Bring runs to their end whose driver died.
     Resume(resume::Resume),
+    /// End a run, whoever drives it.
+    Cancel(cancel::Ended),
+    /// Try a run again that is over: the same contract, agent and reviewer.
+    Retry(retry::Retry),
+    /// Let a run go on that asks for more than the policy lets pass unasked.
+    Approve(approve::Approve),
+    /// End a run that asks for more than it should get.
+    Reject(approve::Reject),
     /// List or restore work that was kept although it did not land.
     #[command(subcommand)]
     Salvage(salvage::Salvage),
     /// Sweep away refs, branches and caches that nobody needs any more.
     Gc(gc::Gc),
-    /// Say who holds which paths.
+    /// Say who holds which paths, or take a lease away.
     #[command(subcommand)]
-    Lease(salvage::Lease),
+    Lease(lease::Lease),
     /// Say which agents there are, and try one.
     #[command(subcommand)]
     Agent(agent::Agent),
@@ -166,7 +178,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Work",
         &[
-            "plan", "split", "contract", "run", "chain", "status", "land", "resume", "hook",
+            "plan", "split", "contract", "run", "chain", "status", "approve", "reject", "cancel",
+            "retry", "land", "resume", "hook",
         ],
     ),
     ("Share a checkout", &["change", "mcp"]),
@@ -280,8 +293,12 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Land(land) => land::run(&land, reader),
         Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),
+        Command::Cancel(ended) => cancel::run(&ended, reader),
+        Command::Retry(retry) => retry::run(&retry, reader),
+        Command::Approve(approve) => approve::approve(&approve, reader),
+        Command::Reject(reject) => approve::reject(&reject, reader),
         Command::Salvage(salvage) => salvage::run(&salvage),
-        Command::Lease(lease) => salvage::lease(&lease),
+        Command::Lease(lease) => lease::run(&lease),
         Command::Agent(agent) => agent::run(&agent, reader),
         Command::Board(board) => board::run(&board),
         Command::Change(change) => change::run(&change),

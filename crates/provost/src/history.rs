@@ -36,9 +36,22 @@ pub(crate) enum Stage {
     Running,
     /// Nobody drives it, and it has no seal.
     Interrupted,
+    /// It asked a person, and waits for the answer.
+    Waiting,
     /// It is over.
     #[default]
     Sealed,
+}
+
+impl Beside {
+    /// What is known of a run that this process has just driven as far as it goes.
+    pub(crate) fn driven(state: &State) -> Self {
+        let waits = state.is_waiting();
+        Self {
+            stage: if waits { Stage::Waiting } else { Stage::Sealed },
+            ..Self::default()
+        }
+    }
 }
 
 /// Where a run landed, and whether it is still there.
@@ -153,6 +166,8 @@ pub(crate) fn stage(place: &Place, run_id: &str) -> Stage {
         Stage::Sealed
     } else if is_driven(place, run_id) {
         Stage::Running
+    } else if state(place, run_id).is_ok_and(|state| state.is_waiting()) {
+        Stage::Waiting
     } else {
         Stage::Interrupted
     }
@@ -162,6 +177,9 @@ pub(crate) fn stage(place: &Place, run_id: &str) -> Stage {
 pub(crate) fn go_on(run_id: &str, stage: Stage) -> String {
     match stage {
         Stage::Running => format!("provost log {run_id} --follow"),
+        Stage::Waiting => {
+            format!("provost approve {run_id} --go, or provost reject {run_id}")
+        }
         Stage::Interrupted | Stage::Sealed => format!("provost resume {run_id}"),
     }
 }

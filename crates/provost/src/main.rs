@@ -8,6 +8,7 @@
 mod answer;
 mod change;
 mod cli;
+mod consent;
 mod folder;
 mod history;
 mod input;
@@ -25,6 +26,7 @@ mod show;
 mod tail;
 mod times;
 mod traffic;
+mod wishes;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
-use provost_core::path::RawPath;
+use provost_core::path::{RawPath, RepoPath};
 use provost_core::policy::{self, Policy};
 use provost_dialects::policy as text;
 use provost_engine::opening::Origin;
@@ -33,6 +33,18 @@ impl Origin for GitOrigin<'_> {
         };
         let bytes = self.0.blob(&file.oid).map_err(git)?;
         text::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
+    }
+
+    fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError> {
+        let files = self.0.read_tree(tree).map_err(git)?;
+        let top = |path: &RawPath| {
+            let at = path.as_bytes().iter().position(|byte| *byte == b'/')?;
+            // What a contract cannot name is none of its paths.
+            RepoPath::try_from(&RawPath::new(&path.as_bytes()[..at])).ok()
+        };
+        let mut found: Vec<RepoPath> = files.files.keys().filter_map(top).collect();
+        found.dedup();
+        Ok(found)
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

@@ -1,15 +1,20 @@
 //! Shows a run as it goes: one line that changes on a terminal, plain lines elsewhere.
 
+mod line;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{Observer, Progress, Wish};
+use provost_host::clock;
 
 use crate::show::{plain, width_of};
+use crate::wishes::Wishes;
 
 /// Looks on for a person at a terminal or in a log.
 #[derive(Debug)]
@@ -17,8 +22,12 @@ pub(crate) struct Onlooker {
     terminal: bool,
     quiet: bool,
     cancelled: Arc<AtomicBool>,
+    /// Where somebody else may leave the wish that the run ends.
+    wishes: Option<Wishes>,
     began: Instant,
     step: &'static str,
+    /// The attempt that goes on.
+    attempt: u32,
     /// Who was at work last.
     worker: String,
 }
@@ -35,15 +44,30 @@ impl Onlooker {
             terminal: io::stderr().is_terminal(),
             quiet,
             cancelled,
+            wishes: None,
             began: Instant::now(),
             step: "",
+            attempt: 1,
             worker: String::new(),
+        }
+    }
+
+    /// Also listens to whoever leaves a wish there.
+    pub(crate) fn listen(&mut self, wishes: Wishes) {
+        self.wishes = Some(wishes);
+    }
+
+    /// Takes away what was wished, after the end of the run `state`.
+    pub(crate) fn fulfil(&self, state: &State) {
+        if let Some(wishes) = self.wishes.as_ref().filter(|_| state.finished.is_some()) {
+            wishes.forget();
         }
     }
 
     /// What whoever looks on wants.
     pub(crate) fn wish(&self) -> Wish {
-        if self.cancelled.load(Ordering::Relaxed) {
+        let told = self.wishes.as_ref().is_some_and(Wishes::is_there);
+        if told || self.cancelled.load(Ordering::Relaxed) {
             Wish::Cancel
         } else {
             Wish::GoOn
@@ -66,7 +90,7 @@ impl Onlooker {
         }
         // A line that wraps could not be taken away again.
         let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
-        let text: String = plain(text).replace('\n', " ").chars().take(width).collect();
+        let text = line::within(&plain(text).replace('\n', " "), width);
         let mut out = io::stderr().lock();
         let _ = write!(out, "\r\x1b[K{text}");
         let _ = out.flush();
@@ -89,6 +113,14 @@ impl Onlooker {
     /// Looks on while something goes on that is no step of a run.
     pub(crate) fn attend(&mut self, words: &'static str) {
         self.step = words;
+    }
+
+    /// What goes on, and in which attempt where that is not the first.
+    fn phase(&self) -> String {
+        match self.attempt {
+            1 => self.step.to_owned(),
+            attempt => format!("{} (attempt {attempt})", self.step),
+        }
     }
 
     /// Takes the line that changes away.
@@ -140,13 +172,21 @@ fn words(step: Step) -> &'static str {
 impl Observer for Onlooker {
     fn begins(&mut self, state: &State, step: Step) -> Wish {
         self.step = words(step);
-        let attempt = match state.attempt {
-            1 => String::new(),
-            attempt => format!(" (attempt {attempt})"),
-        };
+        self.attempt = state.attempt;
         self.worker.clear();
-        self.says(&format!("{}{attempt} …", self.step));
+        self.says(&format!("{} …", self.phase()));
         self.wish()
+    }
+
+    fn cancel(&mut self) -> Option<Cancel> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Some(Cancel {
+                by: None,
+                at: clock::now(),
+                reason: String::new(),
+            });
+        }
+        self.wishes.as_ref()?.read()
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
@@ -157,17 +197,18 @@ impl Observer for Onlooker {
     fn goes_on(&mut self, progress: &Progress) -> Wish {
         let seconds = progress.elapsed_ms / 1000;
         let total = self.began.elapsed().as_secs();
-        let (line, step) = (progress.last_line.trim(), self.step);
-        let who = match step {
+        let line = line::printable(&progress.last_line);
+        let (line, phase) = (line.trim(), self.phase());
+        let who = match self.step {
             // Its only worker, and named by its step.
             AGENT => String::new(),
             _ => format!(": {}", progress.what),
         };
-        if self.worker != progress.what && !self.terminal && step == PREPARE {
-            self.line(&format!("{step}{who} …"));
+        if self.worker != progress.what && !self.terminal && self.step == PREPARE {
+            self.line(&format!("{phase}{who} …"));
         }
         self.worker.clone_from(&progress.what);
-        self.flicker(&format!("{step}{who} {seconds}s (in all {total}s) {line}"));
+        self.flicker(&format!("{phase}{who} {seconds}s (in all {total}s) {line}"));
         self.wish()
     }
 }

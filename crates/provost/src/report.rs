@@ -25,7 +25,7 @@ use crate::answer::Answer;
 use crate::history::{Beside, Closer, Landed, Stage, go_on};
 use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
-use crate::{times, traffic};
+use crate::{consent, times, traffic};
 
 mod secrets;
 
@@ -47,6 +47,7 @@ pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
 pub(crate) fn status(state: &State, at: Stage) -> &'static str {
     match (at, &state.finished) {
         (Stage::Running, _) => "RUNNING",
+        (Stage::Waiting, _) => "WAITING",
         (Stage::Interrupted, _) | (Stage::Sealed, None) => "INTERRUPTED",
         (Stage::Sealed, Some(verdict)) if verdict.allow => "SUCCESS",
         (Stage::Sealed, Some(_)) => "FAILURE",
@@ -70,9 +71,10 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
     };
     json!({
         "run_id": state.names.run_id,
-        "verdict": state.finished,
+        "verdict": state.finished.clone().or_else(|| state.unanswered()),
         "status": status(state, beside.stage),
         "objective": state.opened.contract.inputs.spec,
+        "parent": state.opened.parent,
         "base": state.opened.base_commit,
         "tree": state.captured.as_ref().map(|captured| &captured.tree),
         "commit": state.published.as_ref().map(|published| &published.commit),
@@ -212,6 +214,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     let run = &state.names.run_id;
     let finished = state.finished.as_ref();
     let mut text = match finished.filter(|_| beside.stage == Stage::Sealed) {
+        None if beside.stage == Stage::Waiting => consent::question(state),
         None => format!("run {run} has not ended\n"),
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
         Some(verdict) => {
@@ -307,6 +310,9 @@ fn beginning(state: &State, closer: Option<&Closer>) -> String {
         headline(&state.opened.contract.inputs.spec, 11)
     );
     text += &format!("  began    {began}, {age} ago\n");
+    if let Some(parent) = &state.opened.parent {
+        text += &format!("  again    another try of {parent}\n");
+    }
     if let Some(millis) = times::between(&state.began, &state.latest) {
         text += &format!("  took     {}", times::length(millis));
         let agent = state

@@ -3,7 +3,9 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use provost_core::approval::Person;
 use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
@@ -113,6 +115,31 @@ impl Session {
         self.machine.know(&begun.opened.brokered());
         let mut ports = self.ports(observer);
         drive::resume(&mut ports, owner()?)?;
+        Ok(drive::drive(&mut ports)?)
+    }
+
+    /// Records the yes of `by` to what the run asks, good for the time `lasts`.
+    pub(crate) fn approve(
+        &mut self,
+        by: Person,
+        seen: Option<&str>,
+        lasts: Duration,
+        observer: &mut dyn Observer,
+    ) -> Result<State, Failure> {
+        let mut ports = self.ports(observer);
+        Ok(drive::approve(&mut ports, by, seen, lasts)?)
+    }
+
+    /// Records the no of `by` to what the run asks, and drives the run to its seal.
+    pub(crate) fn reject(
+        mut self,
+        by: Person,
+        seen: Option<&str>,
+        reason: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<State, Failure> {
+        let mut ports = self.ports(observer);
+        drive::reject(&mut ports, by, seen, reason)?;
         Ok(drive::drive(&mut ports)?)
     }
 
@@ -251,6 +278,11 @@ pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure
 /// This process, as others know it.
 pub(crate) fn owner() -> Result<Owner, Failure> {
     owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
+}
+
+/// Whoever started this process.
+pub(crate) fn person() -> Result<Person, Failure> {
+    owner::person().map_err(|error| Failure::of(Code::HostFailed, &error))
 }
 
 /// Signs with the key of this user.

@@ -58,7 +58,10 @@ const DEPTH: &str = r#"{ "depth_budget": {
 } }"#;
 
 /// Fields of a contract that are used where a contract alone does not show it, and by whom.
-pub(super) const ELSEWHERE: &[(&str, &str)] = &[("x_provost.target", "`provost land`")];
+pub(super) const ELSEWHERE: &[(&str, &str)] = &[
+    ("x_provost.target", "`provost land`"),
+    ("x_provost.author", "APPROVAL_NEEDED"),
+];
 
 /// Every document.
 pub(super) const SECTIONS: &[Section] = &[

@@ -1,5 +1,6 @@
 //! The facts a run is made of, as its ledger holds them.
 
+mod cancel;
 mod command;
 mod crossed;
 mod fix;
@@ -9,6 +10,7 @@ mod tested;
 mod told;
 mod withheld;
 
+pub use cancel::Cancel;
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
 pub use crossed::Crossed;
 pub use fix::{Fix, Trigger};
@@ -21,6 +23,7 @@ pub use withheld::Withheld;
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
+use crate::approval::{Approval, Rejection, Widening};
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::document::Document;
 use crate::contract::limits::Asked;
@@ -48,6 +51,26 @@ pub enum Fact {
         /// Who drives it now.
         owner: Owner,
     },
+    /// A person is asked about what the contract widens; nothing is begun before there is an answer.
+    #[serde(rename = "HUMAN_APPROVAL_REQUIRED")]
+    Asked {
+        /// SHA-256 of everything that is asked.
+        digest: String,
+        /// What is asked about, in words.
+        reasons: Vec<String>,
+    },
+    /// A person said yes.
+    #[serde(rename = "HUMAN_APPROVAL_COMPLETED")]
+    Approved(Approval),
+    /// A yes came too early: its time was over when the work was to begin.
+    #[serde(rename = "HUMAN_APPROVAL_TIMEOUT")]
+    Expired {},
+    /// A person said no.
+    #[serde(rename = "HUMAN_APPROVAL_REJECTED")]
+    Rejected(Rejection),
+    /// Somebody wants the run to end; what is under way is ended, saved and sealed.
+    #[serde(rename = "RUN_CANCEL_REQUESTED")]
+    CancelRequested(Cancel),
     /// A step is about to be done.
     #[serde(rename = "STEP_STARTED")]
     Started {
@@ -184,6 +207,12 @@ pub struct Opened {
     /// The weakest box that the repository's policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,
+    /// In what the contract goes beyond what the policy at the base lets pass unasked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widenings: Vec<Widening>,
+    /// The run that this one is another try of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.
@@ -418,10 +447,16 @@ impl Fact {
     fn level(&self) -> Level {
         match self {
             Self::Failed { .. }
+            | Self::Rejected(_)
             | Self::Refused(_)
             | Self::Violation(_)
             | Self::Exhausted { .. } => Level::Error,
-            Self::Lost {} | Self::Resumed { .. } | Self::Triggered(_) => Level::Warn,
+            Self::Lost {}
+            | Self::Resumed { .. }
+            | Self::Triggered(_)
+            | Self::Asked { .. }
+            | Self::CancelRequested(_)
+            | Self::Expired {} => Level::Warn,
             Self::Finished { verdict } if !verdict.allow => Level::Error,
             _ => Level::Info,
         }

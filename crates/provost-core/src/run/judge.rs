@@ -117,7 +117,7 @@ impl State {
             Err(problems) => return contract::judge(problems),
         };
         match gate {
-            Gate::Policy => contract::judge(&[]),
+            Gate::Policy => self.judge_policy(),
             Gate::Box => self.judge_box(contract.tier),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => judge_output(self.agent.as_ref(), contract),

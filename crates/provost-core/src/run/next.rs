@@ -1,6 +1,6 @@
 //! Decides what comes next in a run.
 
-use super::fact::{Capture, Side};
+use super::fact::{Cancel, Capture, Side};
 use super::{Gate, Site, State, Step};
 use crate::code::Code;
 use crate::verdict::Verdict;
@@ -11,6 +11,10 @@ const LOST_AGENTS: u32 = 3;
 /// What comes next in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
+    /// A person has to be asked; that has to be recorded.
+    Ask,
+    /// A person was asked and has not answered: nothing can be done now.
+    Wait,
     /// This has to be done.
     Do(Step),
     /// This has to be judged.
@@ -86,7 +90,12 @@ impl State {
     /// The end: save what is on disk and remove it, then this is the answer.
     fn wind_up(&self, answer: Verdict) -> Next {
         if self.site == Site::Empty {
-            Next::Finish(answer)
+            // Whoever reads the answer wants to know whose wish it was.
+            let whose = self
+                .cancel
+                .as_ref()
+                .filter(|_| answer.code == Code::Cancelled);
+            Next::Finish(whose.map_or(answer, Cancel::verdict))
         } else {
             Next::Do(Step::Clean)
         }
@@ -97,7 +106,7 @@ impl State {
         let judged = |gate| self.gates.contains_key(&gate);
         let ran = |side| self.tests.contains_key(&side);
         if !judged(Gate::Policy) {
-            Next::Judge(Gate::Policy)
+            self.consent().unwrap_or(Next::Judge(Gate::Policy))
         } else if self.fence.is_none() {
             Next::Do(Step::Lease)
         } else if self.published.is_some() {

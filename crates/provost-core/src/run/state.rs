@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
-    Published, ReviewRun, Salvage, Side, TestRun, Trigger,
+    AgentRun, BoxTest, Cancel, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact,
+    Opened, Published, ReviewRun, Salvage, Side, TestRun, Trigger,
 };
 use super::fix::Past;
-use super::{Gate, Round, Step};
+use super::{Gate, Next, Round, Step};
+use crate::approval::Approval;
 use crate::contract::{Contract, Problem};
 use crate::lease::Owner;
 use crate::record::Record;
@@ -31,6 +32,12 @@ pub struct State {
     pub owner: Owner,
     /// How often it was taken over after a crash.
     pub resumed: u32,
+    /// Whether a person was asked about what the contract widens.
+    pub asked: bool,
+    /// The yes of that person, while it counts.
+    pub approval: Option<Approval>,
+    /// Who wants the run to end, if anybody does.
+    pub cancel: Option<Cancel>,
     /// The attempt that goes on, from 1.
     pub attempt: u32,
     /// How many agents were lost with their driver.
@@ -156,6 +163,9 @@ impl State {
             contract: opened.resolve(),
             opened,
             resumed: 0,
+            asked: false,
+            approval: None,
+            cancel: None,
             attempt: 1,
             lost: 0,
             past: Vec::new(),
@@ -192,14 +202,13 @@ impl State {
                 self.resume(owner);
                 Ok(())
             }
+            fact @ (Fact::Asked { .. }
+            | Fact::Approved(_)
+            | Fact::Expired {}
+            | Fact::Rejected(_)) => self.apply_answer(fact),
+            Fact::CancelRequested(cancel) => self.cancelled(cancel),
             Fact::Started { step } => self.start(step),
-            Fact::Lost {} => {
-                if self.site != Site::Workspace {
-                    return Err(Misplaced);
-                }
-                self.site = Site::Abandoned;
-                self.end(Step::Agent)
-            }
+            Fact::Lost {} => self.abandon(),
             Fact::Failed { step, verdict } => self.failed(step, verdict),
             Fact::Leased { fence } => {
                 self.fence = Some(fence);
@@ -292,6 +301,28 @@ impl State {
             // Layers are held by a process, and may be gone since.
             self.layers = None;
         }
+    }
+
+    /// The agent is gone, and what it left is nobody's work.
+    fn abandon(&mut self) -> Result<(), Misplaced> {
+        if self.site != Site::Workspace {
+            return Err(Misplaced);
+        }
+        self.site = Site::Abandoned;
+        self.end(Step::Agent)
+    }
+
+    /// Somebody wants the end. What is under way ends by itself, and says so; a run that only waits
+    /// for an answer has nothing under way.
+    fn cancelled(&mut self, cancel: Cancel) -> Result<(), Misplaced> {
+        if self.cancel.is_some() {
+            return Err(Misplaced);
+        }
+        if matches!(self.next(), Next::Ask | Next::Wait) {
+            self.refusal = Some(cancel.verdict());
+        }
+        self.cancel = Some(cancel);
+        Ok(())
     }
 
     fn judged(&mut self, judgement: Judgement, allow: bool) -> Result<(), Misplaced> {

@@ -1,3 +1,4 @@
+mod consent;
 mod effect;
 mod fix;
 mod lost;
@@ -89,6 +90,8 @@ fn opened() -> Fact {
         loopback: false,
         limits: Asked::default(),
         least_tier: Tier::default(),
+        widenings: Vec::new(),
+        parent: None,
         owner: owner(),
         version: "0".to_owned(),
     }))

@@ -67,7 +67,12 @@ pub(crate) fn events(draft: &Draft) -> Vec<Event> {
                 vec![Fact::judged(Judgement { gate, verdict })]
             }
             Next::Finish(verdict) => vec![Fact::Finished { verdict }],
-            Next::Lose | Next::Trigger(_) | Next::Exhaust { .. } | Next::Seal => {
+            Next::Ask
+            | Next::Wait
+            | Next::Lose
+            | Next::Trigger(_)
+            | Next::Exhaust { .. }
+            | Next::Seal => {
                 unreachable!("nobody dies or fails here")
             }
         };
@@ -106,6 +111,8 @@ fn opened(draft: &Draft) -> Fact {
         loopback: false,
         limits: Asked::default(),
         least_tier: Tier::default(),
+        widenings: Vec::new(),
+        parent: None,
         owner: Owner {
             host: word(),
             boot: word(),

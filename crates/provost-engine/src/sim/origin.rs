@@ -2,6 +2,7 @@
 
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
+use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
 
 use super::oid;
@@ -13,6 +14,8 @@ use crate::ports::PortError;
 pub struct SimOrigin {
     /// What its policy says.
     pub policy: Policy,
+    /// The directories at its top.
+    pub directories: Vec<RepoPath>,
     /// The branches, by their full ref names.
     pub branches: Vec<String>,
     /// The one that is checked out.
@@ -23,6 +26,7 @@ impl Default for SimOrigin {
     fn default() -> Self {
         Self {
             policy: Policy::default(),
+            directories: RepoPath::try_from("app").into_iter().collect(),
             branches: vec!["refs/heads/main".to_owned()],
             checked_out: Some("refs/heads/main".to_owned()),
         }
@@ -50,6 +54,10 @@ impl Origin for SimOrigin {
 
     fn policy(&self, _: &Oid) -> Result<Policy, PortError> {
         Ok(self.policy.clone())
+    }
+
+    fn directories(&self, _: &Oid) -> Result<Vec<RepoPath>, PortError> {
+        Ok(self.directories.clone())
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

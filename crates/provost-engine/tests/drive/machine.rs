@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use provost_core::approval::{Kind, Widening};
 use provost_core::contract::limits::Asked;
 use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
@@ -31,6 +32,8 @@ pub(crate) struct Machine {
     pub(crate) onlooker: Onlooker,
     /// How often a refusal may be mended.
     pub(crate) retries: u32,
+    /// Whether the contract asks for more than passes unasked.
+    pub(crate) wide: bool,
 }
 
 fn process(pid: u32) -> Owner {
@@ -54,11 +57,12 @@ impl Machine {
             clock: SimClock::default(),
             onlooker: Onlooker::default(),
             retries: 0,
+            wide: false,
             power,
         }
     }
 
-    fn ports(&mut self) -> Ports<'_> {
+    pub(crate) fn ports(&mut self) -> Ports<'_> {
         Ports {
             host: &mut self.host,
             ledger: &mut self.ledger,
@@ -76,7 +80,14 @@ impl Machine {
             task_id: "task-0001".to_owned(),
             trace_id: "trace-0001".to_owned(),
         };
-        let opened = opening(self.retries);
+        let mut opened = opening(self.retries);
+        if self.wide {
+            opened.widenings = vec![Widening {
+                kind: Kind::Path,
+                path: "/allowed_paths/0".to_owned(),
+                problem: "is most of a repository".to_owned(),
+            }];
+        }
         let mut ports = self.ports();
         open(&mut ports, &names, opened)?;
         drive(&mut ports)
@@ -159,6 +170,8 @@ fn opening(retries: u32) -> Opened {
         loopback: false,
         limits: Asked::default(),
         least_tier: Tier::default(),
+        widenings: Vec::new(),
+        parent: None,
         owner: process(1),
         version: "0".to_owned(),
     }

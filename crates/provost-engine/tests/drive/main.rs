@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod cancel;
+mod consent;
 mod machine;
 mod mend;
 

@@ -84,18 +84,14 @@ impl Watched<'_> {
         mut ears: Option<&mut Ears>,
     ) -> Result<Ended, PortError> {
         let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
+        let mut glance = Glance::over([stdout.clone(), stderr.clone()]);
         let command = Command {
             argv,
             stdin,
-            stdout: stdout.clone(),
+            stdout,
             stderr,
         };
         let began = Instant::now();
-        let mut glance = Glance {
-            path: stdout,
-            line: String::new(),
-            at: None,
-        };
         let mut wish = Control::Continue;
         let mut overspent = false;
         let mut tick = |progress: boxes::Progress| {
@@ -248,19 +244,35 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The last line of a file that grows.
+/// The last line of two files that grow: of the one that grew last.
 struct Glance {
-    path: PathBuf,
+    streams: [PathBuf; 2],
+    lengths: [u64; 2],
     line: String,
     at: Option<Instant>,
 }
 
 impl Glance {
+    fn over(streams: [PathBuf; 2]) -> Self {
+        Self {
+            streams,
+            lengths: [0, 0],
+            line: String::new(),
+            at: None,
+        }
+    }
+
     fn line(&mut self) -> String {
         if self.at.is_none_or(|at| at.elapsed() > GLANCE) {
             self.at = Some(Instant::now());
-            // Only for the eye: a stream that cannot be read shows nothing.
-            self.line = last_line(&self.path).unwrap_or_default();
+            for (path, known) in self.streams.iter().zip(&mut self.lengths) {
+                // Only for the eye: a stream that cannot be read shows nothing.
+                let length = fs::metadata(path).map_or(0, |entry| entry.len());
+                if *known != length {
+                    *known = length;
+                    self.line = last_line(path).unwrap_or_default();
+                }
+            }
         }
         self.line.clone()
     }

@@ -27,6 +27,7 @@ const PAGES: &[(&str, &str)] = &[
     ("prepare", page!("prepare")),
     ("agents", page!("agents")),
     ("review", page!("review")),
+    ("approvals", page!("approvals")),
     ("plan", page!("plan")),
     ("chain", page!("chain")),
     ("board", page!("board")),
@@ -41,12 +42,12 @@ const PAGES: &[(&str, &str)] = &[
 pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
-    /// known, how results are reviewed, how contracts are planned and divided, how chains of them are
-    /// run, how a board is kept, what packages are, what can be asked of a run that is over, how source
-    /// code is measured, how agents share a checkout; without one, all codes.
+    /// known, how results are reviewed, what needs an approval, how contracts are planned and divided,
+    /// how chains of them are run, how a board is kept, what packages are, what can be asked of a run
+    /// that is over, how source code is measured, how agents share a checkout; without one, all codes.
     #[arg(
-        value_name = "CODE|box|containers|contract|network|prepare|agents|review|plan|chain|board|\
-                      packages|replay|structure|change-control"
+        value_name = "CODE|box|containers|contract|network|prepare|agents|review|approvals|plan|\
+                      chain|board|packages|replay|structure|change-control"
     )]
     code: Option<String>,
 }

@@ -53,10 +53,12 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
         }
         drop(out);
         if log.follow && !sealed && !driven {
-            tell(&format!(
-                "nobody drives {run_id} any more\nnext: {}",
-                history::go_on(&run_id, Stage::Interrupted)
-            ));
+            let stage = history::stage(&place, &run_id);
+            let why = match stage {
+                Stage::Waiting => format!("{run_id} waits for approval"),
+                _ => format!("nobody drives {run_id} any more"),
+            };
+            tell(&format!("{why}\nnext: {}", history::go_on(&run_id, stage)));
         }
         if sealed || !driven || !log.follow {
             return Ok(Answer::silent());
@@ -98,6 +100,11 @@ fn about(fact: &Fact) -> String {
     match fact {
         Fact::Opened(opened) => first_line(&opened.contract.inputs.spec),
         Fact::Resumed { owner } => format!("process {} took over", owner.pid),
+        Fact::Asked { reasons, .. } => reasons.join("; "),
+        Fact::Approved(approval) => format!("{} said yes, until {}", approval.by, approval.until),
+        Fact::Expired {} => "the yes came too early: its time is over".to_owned(),
+        Fact::Rejected(rejection) => format!("{} said no: {}", rejection.by, rejection.reason),
+        Fact::CancelRequested(cancel) => cancel.verdict().reason,
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
         Fact::Leased { fence } => format!("number {fence}"),

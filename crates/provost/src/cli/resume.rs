@@ -7,12 +7,13 @@ use provost_core::wording::counted;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::{self, Beside};
+use crate::history::{self, Beside, Stage};
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::report;
 use crate::session::Session;
 use crate::show::Reader;
+use crate::wishes::Wishes;
 
 /// Bring runs to their end whose driver died.
 #[derive(Args)]
@@ -31,7 +32,7 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         None => place.runs()?,
     };
     let mut answers = Vec::new();
-    let mut busy = 0;
+    let (mut busy, mut waiting) = (0, 0);
     let mut failures: Vec<(String, Failure)> = Vec::new();
     for run_id in runs {
         if history::is_sealed(&place, &run_id) {
@@ -40,6 +41,16 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         if history::never_began(&place, &run_id) {
             if resume.run.is_some() && !history::is_driven(&place, &run_id) {
                 return Err(history::nothing(&run_id));
+            }
+            continue;
+        }
+        if history::stage(&place, &run_id) == Stage::Waiting {
+            // It was not interrupted: a person has to answer first.
+            waiting += 1;
+            if resume.run.is_some() {
+                let state = history::state(&place, &run_id)?;
+                let beside = Beside::driven(&state);
+                return Ok(report::run(&state, &place.run(&run_id), &beside));
             }
             continue;
         }
@@ -67,10 +78,14 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         answers.push(answer);
     }
     if answers.is_empty() {
-        let text = match busy {
-            0 => "nothing to resume\n".to_owned(),
-            count => format!("nothing to resume; {} at work\n", counted(count, "run")),
-        };
+        let mut text = "nothing to resume".to_owned();
+        if busy > 0 {
+            text += &format!("; {} at work", counted(busy, "run"));
+        }
+        if waiting > 0 {
+            text += &format!("; {} waiting for approval", counted(waiting, "run"));
+        }
+        text += "\n";
         return Ok(Answer::data(json!([]), text));
     }
     // Resuming is done when the runs are sealed, whatever their verdict; of one run that was
@@ -84,13 +99,17 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     Ok(Answer { exit, json, text })
 }
 
-fn take_over(run_id: &str, reader: Reader) -> Result<Answer, Failure> {
+/// Takes the run `run_id` over, and drives it as far as it goes.
+pub(super) fn take_over(run_id: &str, reader: Reader) -> Result<Answer, Failure> {
     let place = Place::find()?;
     let bundle = place.run(run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
+    onlooker.listen(Wishes::of(&place, run_id));
     let session = Session::open(place, run_id)?;
     onlooker.line(&format!("resuming {run_id}"));
     let state = session.resume(&mut onlooker);
     onlooker.clear();
-    Ok(report::run(&state?, &bundle, &Beside::default()))
+    let state = state?;
+    onlooker.fulfil(&state);
+    Ok(report::run(&state, &bundle, &Beside::driven(&state)))
 }

@@ -1,8 +1,10 @@
 //! `provost run`: one contract, from the command line or a file, to its sealed verdict.
 
+mod detach;
 mod flags;
 mod flaws;
 mod notes;
+pub(super) mod start;
 
 use std::env::VarError;
 use std::path::PathBuf;
@@ -11,25 +13,23 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
+use provost_core::run::fact::{Names, WorkspaceChoice};
 use provost_core::tier::Tier;
-use provost_engine::drive::{self, Source};
 use provost_engine::opening::{self, Request};
 use provost_engine::ports::PortError;
-use provost_host::{agent, clock, ids, machine};
+use provost_host::{clock, ids};
 use serde_json::Value;
 
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Failure, Outcome};
-use crate::history::Beside;
+use crate::input;
 use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::progress::Onlooker;
-use crate::session::{self, Session};
+use crate::session;
 use crate::show::Reader;
-use crate::{history, input, report};
 
 /// Let an agent work under contract, and judge what it left.
 #[derive(Args)]
@@ -119,6 +119,10 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     review_cmd: Option<String>,
 
+    /// Let the run go on in a process of its own, and say how to follow it.
+    #[arg(long)]
+    detach: bool,
+
     /// A test configuration, build script, lock file or CI file that may change.
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_oracle: Vec<String>,
@@ -148,7 +152,15 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
-    let run_id = ids::run_id(now).map_err(unlucky)?;
+    let own = if run.detach { detach::adopt()? } else { None };
+    let by_itself = own.is_some();
+    let run_id = match own {
+        Some(run_id) => run_id,
+        None => ids::run_id(now).map_err(unlucky)?,
+    };
+    if run.detach && !by_itself {
+        return detach::begin(&place, &run_id, run.file.as_deref(), reader);
+    }
     let (document, source) = if let Some(file) = &run.file {
         let written = input::contract(file)?;
         let missing = references(&place, &written.document);
@@ -168,19 +180,11 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     };
     let request = request(run, document)?;
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
-    installed(&opened)?;
-    refuse_secrets(&opened, source.as_ref())?;
-    let bundle = place.run(&names.run_id);
-    let mut onlooker = Onlooker::new(reader == Reader::Program);
-    for run_id in history::interrupted(&place)? {
-        onlooker.line(&format!(
-            "note: {run_id} was interrupted; provost resume {run_id}"
-        ));
-    }
-    for advice in check::advice(&opened.contract)
-        .into_iter()
-        .filter(|_| source.is_some())
-    {
+    start::check(&opened, source.as_ref())?;
+    let onlooker = Onlooker::new(reader == Reader::Program);
+    start::tell_interrupted(&place, &onlooker)?;
+    let advice = check::advice(&opened.contract).into_iter();
+    for advice in advice.filter(|_| source.is_some()) {
         onlooker.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
     if reader == Reader::Person {
@@ -189,36 +193,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
             onlooker.line(&format!("note: {note}"));
         }
     }
-    let session = Session::create(place, &names)?;
-    onlooker.line(&format!("run {}", names.run_id));
-    let state = session.run(&names, opened, source.as_ref(), &mut onlooker);
-    onlooker.clear();
-    Ok(report::run(&state?, &bundle, &Beside::default()))
-}
-
-/// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
-pub(super) fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
-    let known = machine::known(&opened.brokered());
-    let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
-    let written = source.map_or(&[][..], |source| &source.bytes);
-    if known.is_in(&words) || known.is_in(written) {
-        return Err(drive::secret_words().into());
-    }
-    Ok(())
-}
-
-/// Misses what the agents of a run need of this machine before anything is begun.
-pub(super) fn installed(opened: &Opened) -> Result<(), Failure> {
-    machine::outlet(&opened.credentials)?;
-    let review = opened.review.as_ref();
-    if let Some(review) = review {
-        machine::outlet(&review.credentials)?;
-    }
-    let reviewer = review.and_then(|review| review.adapted.as_ref());
-    for adapted in opened.adapted.iter().chain(reviewer) {
-        agent::find(adapted.adapter)?;
-    }
-    Ok(())
+    start::start(place, &names, opened, source.as_ref(), onlooker)
 }
 
 /// What the contract refers to in the checkout and is not there.

@@ -134,6 +134,10 @@ pub(super) fn status() -> Outcome {
         [] => "nothing is going on\n".to_owned(),
         rows => table(rows),
     };
+    for row in open.iter().filter(|row| row["status"] == "WAITING") {
+        let run_id = row["run_id"].as_str().unwrap_or_default();
+        text += &format!("next: {}\n", history::go_on(run_id, Stage::Waiting));
+    }
     if open.iter().any(|row| row["status"] == "INTERRUPTED") {
         text += "next: provost resume\n";
     }

@@ -1,12 +1,10 @@
-//! `provost salvage` and `provost lease`: work that was kept, and who holds what.
+//! `provost salvage`: work that was kept although it did not land.
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::path::RepoPath;
 use provost_core::run::refs::KEPT;
 use provost_host::git::{Expected, GitError};
-use provost_host::{clock, owner};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -34,12 +32,6 @@ Examples:
 pub(super) struct Restore {
     /// The run whose work it is: its id, a part of it, or `last`; or the name of a ref.
     run: String,
-}
-
-#[derive(Subcommand)]
-pub(super) enum Lease {
-    /// List who holds which paths.
-    List,
 }
 
 pub(super) fn run(salvage: &Salvage) -> Outcome {
@@ -131,32 +123,4 @@ fn restore(place: &Place, branch: &str, commit: &Oid) -> Result<(), Failure> {
         }
         other => other.map_err(|error| Failure::of(Code::GitFailed, &error)),
     }
-}
-
-pub(super) fn lease(lease: &Lease) -> Outcome {
-    let Lease::List = lease;
-    let place = Place::find()?;
-    if !place.root.join("registry.db").exists() {
-        return Ok(Answer::data(json!([]), "nobody holds anything\n"));
-    }
-    let leases = place.registry()?.registry.leases()?;
-    let now = clock::now_millis();
-    let live: Vec<_> = leases
-        .iter()
-        .filter(|lease| lease.is_live(now, &owner::alive))
-        .collect();
-    let mut text = String::new();
-    for lease in &live {
-        let paths: Vec<&str> = lease.scope.entries().iter().map(RepoPath::as_str).collect();
-        text += &format!(
-            "{}  {}  pid {}\n",
-            lease.run_id,
-            paths.join(" "),
-            lease.owner.pid
-        );
-    }
-    if live.is_empty() {
-        text += "nobody holds anything\n";
-    }
-    Ok(Answer::data(json!(live), text))
 }

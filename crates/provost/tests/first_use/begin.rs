@@ -102,7 +102,7 @@ fn a_contract_that_does_not_parse_is_named_with_file_field_and_page() {
     }
     let page = desk.provost(&["explain", "contract"]);
     assert!(
-        page.out.contains("\"allowed_paths\": [\"src\"]"),
+        page.out.contains("\"allowed_paths\": [\"src/greet.py\"]"),
         "{page:?}"
     );
 }

@@ -102,7 +102,9 @@ fn what_is_learned_from_a_run_lets_it_pass() {
         .into();
     assert_eq!(paths, want);
     let agent = scene.agent(script);
-    let again = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    let asks = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    assert_eq!(asks.code(), "APPROVAL_NEEDED", "{asks:?}");
+    let again = scene.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
     assert_eq!(again.code(), "OK", "{again:?}");
 
     let failed = scene.run("echo bad > src/a.txt", &Ask::default());

@@ -88,7 +88,7 @@ fn an_acceptance_command_that_passes_a_limit_is_no_success() {
 #[test]
 fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     let scene = Scene::new();
-    let listed = "[commands]\nallow = [\"sh check.sh\"]\n";
+    let listed = "[commands]\nallow = [\"sh check.sh\"]\n[approve]\npaths = [\"src\"]\n";
     scene.commit(&[("provost.toml", listed)]);
     let made = scene.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(made.code(), "OK", "{made:?}");

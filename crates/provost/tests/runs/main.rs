@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod chain;
+#[cfg(test)]
+mod command;
 #[cfg(test)]
 mod contracts;
 #[cfg(test)]
@@ -44,6 +48,8 @@ mod review;
 mod scene;
 #[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod tier;
 #[cfg(test)]

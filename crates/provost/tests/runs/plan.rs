@@ -81,7 +81,9 @@ fn a_plan_becomes_a_contract_that_somebody_else_can_run() {
     assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
     let work = scene.agent("echo good > src/a.txt");
     let file = scene.path("plan.json").display().to_string();
-    let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &work, "--json"]);
+    let asks = scene.ask(&["run", "-f", &file, "--agent-cmd", &work, "--json"]);
+    assert_eq!(asks.code(), "APPROVAL_NEEDED", "{asks:?}");
+    let ran = scene.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
     assert_eq!(ran.code(), "OK", "{ran:?}");
 }
 
@@ -260,8 +262,15 @@ fn a_contract_is_divided_into_a_chain_and_what_nobody_has_is_named() {
     assert!(second["package"]["parent"].is_string());
     assert_eq!(second["package"]["exercise"]["write"], json!(["src/b.txt"]));
     assert!(scene.runs().is_empty(), "nothing was run");
-    // What was written can be run as it is.
+    // What was written can be run as it is, once a person has agreed to each part.
     let work = scene.agent("grep -q good src/a.txt && echo x > src/b.txt || echo good > src/a.txt");
+    for _ in &parts {
+        let asks = scene.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
+        assert_eq!((asks.exit, asks.code()), (3, "APPROVAL_NEEDED"), "{asks:?}");
+        let run = scene.last_run().unwrap();
+        let yes = scene.ask(&["approve", &run, "--json"]);
+        assert_eq!(yes.exit, 0, "{yes:?}");
+    }
     let ran = scene.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
     assert_eq!((ran.exit, ran.code()), (0, "OK"), "{ran:?}");
 }

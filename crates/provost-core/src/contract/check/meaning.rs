@@ -1,6 +1,7 @@
 //! What the fields of a contract mean, and what follows from it.
 
 use super::{Findings, Rules, spelled};
+use crate::approval;
 use crate::code::Code;
 use crate::contract::document::{Agent, Document, Filesystem, Network, Role, Shell};
 use crate::contract::{self, Problems, bounds, paths, permit, tests};
@@ -43,7 +44,7 @@ pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findi
     }
     for path in broad(document) {
         if by_agent(document) {
-            let problem = "is broad, and an agent wrote the contract: a person has to approve it";
+            let problem = "is broad, and an agent wrote the contract: name what the task needs";
             findings.add(Code::PrivilegeExceeded, path, problem);
         }
     }
@@ -66,9 +67,7 @@ pub(super) fn broad(document: &Document) -> Vec<String> {
 fn by_agent(document: &Document) -> bool {
     let extension = document.x_provost.as_ref();
     let author = extension.and_then(|extension| extension.author.as_deref());
-    author.is_some_and(|author| {
-        author == "agent" || author.starts_with("agent:") || roster::names(author)
-    })
+    author.is_some_and(approval::is_agent)
 }
 
 fn scopes(document: &Document, findings: &mut Findings) {

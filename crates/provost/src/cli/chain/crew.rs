@@ -18,14 +18,15 @@ use provost_engine::ports::{PortError, Wish};
 use provost_host::git::{Expected, GitError, Merged, Person};
 use provost_host::{clock, ids};
 
-use super::super::run::{installed, refuse_secrets, workspace};
+use super::super::run::{start, workspace};
 use crate::answer::Failure;
-use crate::history;
+use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session::{self, Session};
 use crate::show::Reader;
+use crate::wishes::Wishes;
 
 /// Who works for every node.
 #[derive(Clone)]
@@ -184,10 +185,12 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = opening::opening(&GitOrigin(&place.repo), request)?;
-    installed(&opened)?;
-    refuse_secrets(&opened, None)?;
+    start::check(&opened, None)?;
+    let mut onlooker = Onlooker::new(true);
+    onlooker.listen(Wishes::of(&place, &names.run_id));
     let session = Session::create(place, &names)?;
-    let state = session.run(&names, opened, None, &mut Onlooker::new(true))?;
+    let state = session.run(&names, opened, None, &mut onlooker)?;
+    onlooker.fulfil(&state);
     end(&state)
 }
 
@@ -200,15 +203,26 @@ fn take_up(run_id: &str) -> Result<Option<End>, Failure> {
     if history::never_began(&place, run_id) && !history::is_driven(&place, run_id) {
         return Ok(None);
     }
+    if history::stage(&place, run_id) == Stage::Waiting {
+        return end(&history::state(&place, run_id)?).map(Some);
+    }
+    let mut onlooker = Onlooker::new(true);
+    onlooker.listen(Wishes::of(&place, run_id));
     let session = Session::open(place, run_id)?;
-    end(&session.resume(&mut Onlooker::new(true))?).map(Some)
+    let state = session.resume(&mut onlooker)?;
+    onlooker.fulfil(&state);
+    end(&state).map(Some)
 }
 
 /// What came of a run.
 fn end(state: &State) -> Result<End, Failure> {
     let run_id = state.names.run_id.clone();
     let pins = Place::find()?.pins(&run_id)?;
-    let unfinished = || Verdict::deny(Code::RunUnfinished, "the run has not ended yet");
+    let unfinished = || {
+        // One that waits for a person goes on when the chain is called after the answer.
+        let waits = state.unanswered();
+        waits.unwrap_or_else(|| Verdict::deny(Code::RunUnfinished, "the run has not ended yet"))
+    };
     Ok(End {
         verdict: state.finished.clone().unwrap_or_else(unfinished),
         commit: state.published.as_ref().map(|it| it.commit.clone()),

@@ -17,7 +17,7 @@ const SLOW: &str = "for i in $(seq 20); do echo $i > src/f$i; sleep 0.02; done
 /// After a crash: brings everything to its end, and sees that this is the end.
 ///
 /// Says the code of the run, or nothing if it died before its first record.
-fn settle(scene: &Scene, before: &Surroundings, name: &str) -> Option<String> {
+pub(crate) fn settle(scene: &Scene, before: &Surroundings, name: &str) -> Option<String> {
     scene.await_silence(name);
     assert_eq!(
         before.differences(&scene.surroundings()),
@@ -68,7 +68,7 @@ fn check_kept(scene: &Scene, name: &str) {
 }
 
 /// The run has its seal, and its evidence is whole.
-fn check_sealed(scene: &Scene, name: &str, run: &str) {
+pub(crate) fn check_sealed(scene: &Scene, name: &str, run: &str) {
     let seal = scene.evidence(run, "attestation.dsse.json");
     assert!(seal.is_file(), "{name}: {run} is not sealed");
     let verified = scene.verify(run);
@@ -84,14 +84,14 @@ fn salvaged(scene: &Scene, number: u32) -> Option<String> {
 }
 
 /// Whether the agent of `run` is at work and has printed `word`.
-fn agent_says(scene: &Scene, run: &str, word: &str) -> bool {
+pub(crate) fn agent_says(scene: &Scene, run: &str, word: &str) -> bool {
     let records = std::fs::read(scene.evidence(run, "events.jsonl")).unwrap_or_default();
     let works = String::from_utf8_lossy(&records).contains(r#""step":"agent""#);
     works && scene.printed_in(run).contains(word)
 }
 
 /// Starts a run and waits until its agent says `word`.
-fn at_work(scene: &Scene, script: &str, word: &str) -> (Running, String) {
+pub(crate) fn at_work(scene: &Scene, script: &str, word: &str) -> (Running, String) {
     let others = scene.runs();
     let running = scene.start(script, &Ask::default());
     let mut found = None;

@@ -14,6 +14,8 @@ const OURS: &[&str] = &[
     "repo/.provost/plans",
     "repo/.provost/chains",
     "repo/.provost/registry",
+    "repo/.provost/detached",
+    "repo/.provost/releases",
     "repo/.git/refs/provost",
     "repo/.git/refs/heads/provost",
     "repo/.git/logs/refs/heads/provost",

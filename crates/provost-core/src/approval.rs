@@ -1,0 +1,273 @@
+//! Says what of a contract needs the word of a person, and what such a word is good for.
+//!
+//! # Invariants
+//!
+//! - Whoever types a contract approves it by typing; only one that was read from a file is asked
+//!   about, and only where it goes beyond what the policy of its base lets pass unasked.
+//! - A question is about one run: its contract, base, agent, reviewer, target and every widening
+//!   have one digest. An answer names that digest and is good for no other question.
+//! - What cannot be read is a widening, too.
+
+pub mod release;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::document::{Document, Permissions};
+use crate::json;
+use crate::net::endpoint::Endpoint;
+use crate::object::{Oid, sha256};
+use crate::path::RepoPath;
+use crate::roster;
+use crate::scope::{self, Scope};
+use crate::tier::Tier;
+use crate::time;
+
+/// Directories that are most of a repository by their name alone.
+const BROAD: [&str; 2] = ["src", "docs"];
+
+/// The longest that an answer may be good for, in seconds.
+pub const LONGEST_SEC: u64 = 7 * 24 * 3600;
+
+/// What contracts from files may ask for without anybody being asked: `[approve]` of the policy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Unasked {
+    /// Broad paths, with everything below them.
+    pub paths: Scope,
+    /// Files that decide what passing means.
+    pub oracle: Scope,
+    /// Files that instruct agents.
+    pub governing: Scope,
+    /// Places of the network.
+    pub net: Vec<Endpoint>,
+    /// Agents whose contracts are taken like those of a person.
+    pub authors: Vec<String>,
+    /// The weakest box.
+    pub tier: Tier,
+    /// Whether commands may run fewer tests than before.
+    pub fewer_tests: bool,
+}
+
+/// One thing in which a contract goes beyond what passes unasked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Widening {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// Its place in the contract, as a JSON pointer.
+    pub path: String,
+    /// What it opens, in words.
+    pub problem: String,
+}
+
+/// What kind of thing goes beyond what passes unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An agent wrote the contract.
+    Author,
+    /// A path that is most of a repository.
+    Path,
+    /// Files that decide what passing means may change.
+    Oracle,
+    /// Files that instruct agents may change.
+    Governing,
+    /// Fewer tests may run than before.
+    FewerTests,
+    /// A place of the network.
+    Network,
+    /// A weaker box.
+    Tier,
+}
+
+/// Whether a path of the repository is a directory at the base.
+pub type IsDirectory<'a> = &'a dyn Fn(&RepoPath) -> bool;
+
+/// In what `document`, which was read from a file, goes beyond what passes unasked.
+///
+/// `named` are places of the network that the person named on the command line.
+pub fn widenings(
+    document: &Document,
+    unasked: &Unasked,
+    named: &[Endpoint],
+    is_directory: IsDirectory<'_>,
+) -> Vec<Widening> {
+    let mut found = Found(Vec::new());
+    let extension = document.x_provost.clone().unwrap_or_default();
+    if let Some(author) = extension.author.filter(|author| is_agent(author))
+        && !unasked.authors.contains(&author)
+    {
+        let words = format!("`{}` is an agent, and wrote this contract", plain(&author));
+        found.add(Kind::Author, "/x_provost/author", words);
+    }
+    for (at, entry) in document.allowed_paths.iter().enumerate() {
+        let path = scope::parse_entry(entry);
+        let is_broad = |path: &RepoPath| is_broad(path, is_directory);
+        if !path.is_ok_and(|path| !is_broad(&path) || unasked.paths.covers(&path)) {
+            let words = "is most of a repository: everything in it may change";
+            found.entry(Kind::Path, "/allowed_paths", at, entry, words);
+        }
+    }
+    permits(&extension.permit.unwrap_or_default(), unasked, &mut found);
+    for (at, entry) in extension.net.iter().enumerate() {
+        let place = Endpoint::parse(entry);
+        if !place.is_ok_and(|place| unasked.net.contains(&place) || named.contains(&place)) {
+            let words = "is a place of the network: the agent may read from it and send to it";
+            found.entry(Kind::Network, "/x_provost/net", at, entry, words);
+        }
+    }
+    if let Some(tier) = &extension.tier
+        && tier.parse().is_ok_and(|tier: Tier| tier < unasked.tier)
+    {
+        let words = format!(
+            "`{}` is a box that does not stop all that one of tier `{}` stops",
+            plain(tier),
+            unasked.tier
+        );
+        found.add(Kind::Tier, "/x_provost/tier", words);
+    }
+    found.0
+}
+
+fn permits(permit: &Permissions, unasked: &Unasked, found: &mut Found) {
+    let lists = [
+        (
+            Kind::Oracle,
+            "/x_provost/permit/oracle",
+            (&permit.oracle, &unasked.oracle),
+            "decides what passing means, and may change",
+        ),
+        (
+            Kind::Governing,
+            "/x_provost/permit/governing",
+            (&permit.governing, &unasked.governing),
+            "instructs agents, and may change",
+        ),
+    ];
+    for (kind, list, (entries, unasked), words) in lists {
+        for (at, entry) in entries.iter().enumerate() {
+            let path = scope::parse_entry(entry);
+            if !path.is_ok_and(|path| unasked.covers(&path)) {
+                found.entry(kind, list, at, entry, words);
+            }
+        }
+    }
+    if permit.fewer_tests && !unasked.fewer_tests {
+        let words = "lets the work pass with fewer tests than before, or with none";
+        found.add(Kind::FewerTests, "/x_provost/permit/fewer_tests", words);
+    }
+}
+
+struct Found(Vec<Widening>);
+
+impl Found {
+    fn add(&mut self, kind: Kind, path: impl Into<String>, problem: impl Into<String>) {
+        self.0.push(Widening {
+            kind,
+            path: path.into(),
+            problem: problem.into(),
+        });
+    }
+
+    fn entry(&mut self, kind: Kind, list: &str, at: usize, entry: &str, words: &str) {
+        self.add(
+            kind,
+            format!("{list}/{at}"),
+            format!("`{}` {words}", plain(entry)),
+        );
+    }
+}
+
+/// What somebody wrote, so that it cannot pretend to be more than one line.
+fn plain(text: &str) -> String {
+    text.escape_debug().to_string()
+}
+
+/// Whether a path is most of a repository: a whole directory at its top.
+fn is_broad(path: &RepoPath, is_directory: IsDirectory<'_>) -> bool {
+    let at_top = !path.as_str().contains('/');
+    at_top && (BROAD.contains(&path.as_str()) || is_directory(path))
+}
+
+/// Whether the author that a contract names is an agent.
+///
+/// The word is the file's own: it can make a contract be asked about, and never keep it from that.
+pub fn is_agent(author: &str) -> bool {
+    author == "agent" || author.starts_with("agent:") || roster::names(author)
+}
+
+/// What a person is asked about a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Question<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// SHA-256 of its contract.
+    pub contract_sha256: &'a str,
+    /// The commit it starts from.
+    pub base_commit: &'a Oid,
+    /// The branch it is meant for.
+    pub target: Option<&'a str>,
+    /// Who works.
+    pub agent: &'a [String],
+    /// Who reviews.
+    pub review: Option<&'a [String]>,
+    /// What is asked about.
+    pub widenings: &'a [Widening],
+}
+
+impl Question<'_> {
+    /// SHA-256 of everything that is asked, in one spelling.
+    pub fn digest(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        sha256(json::canonical(&value).as_bytes())
+    }
+}
+
+/// A person of this machine, as the system knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// The name of the account.
+    pub user: String,
+    /// Its number.
+    pub uid: u32,
+    /// The machine.
+    pub host: String,
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}@{}", plain(&self.user), plain(&self.host))
+    }
+}
+
+/// The yes of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// What it answers.
+    pub digest: String,
+    /// Whose word it is.
+    pub by: Person,
+    /// Until when the work may begin, as RFC 3339.
+    pub until: String,
+}
+
+impl Approval {
+    /// Whether it is too late for it at `now`, in milliseconds; a time that cannot be read is over.
+    pub fn is_over(&self, now: i64) -> bool {
+        time::parse(&self.until).map_or(true, |until| until <= now)
+    }
+}
+
+/// The no of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// What it answers.
+    pub digest: String,
+    /// Whose word it is.
+    pub by: Person,
+    /// Why.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Asks a person about what a contract widens, and takes the answer in.
+
+use serde_json::json;
+
+use super::fact::Fact;
+use super::state::Misplaced;
+use super::{Gate, Next, State};
+use crate::approval::{Approval, Question, Rejection};
+use crate::code::Code;
+use crate::contract;
+use crate::time;
+use crate::verdict::Verdict;
+use crate::wording::counted;
+
+impl State {
+    /// What a person is asked about this run, if anything.
+    pub fn question(&self) -> Option<Question<'_>> {
+        let opened = &self.opened;
+        if opened.widenings.is_empty() {
+            return None;
+        }
+        Some(Question {
+            run_id: &self.names.run_id,
+            contract_sha256: &opened.contract_sha256,
+            base_commit: &opened.base_commit,
+            target: opened.target.as_deref(),
+            agent: &opened.agent,
+            review: opened.review.as_ref().map(|review| review.argv.as_slice()),
+            widenings: &opened.widenings,
+        })
+    }
+
+    /// Whether the run stands still until a person answers.
+    pub fn is_waiting(&self) -> bool {
+        self.next() == Next::Wait
+    }
+
+    /// What has to happen before the policy gate can speak about a contract that keeps every rule.
+    pub(super) fn consent(&self) -> Option<Next> {
+        // One that breaks a rule is refused; nobody needs to be asked about it.
+        if self.contract.is_err() || self.approval.is_some() {
+            return None;
+        }
+        self.question()?;
+        Some(if self.asked { Next::Wait } else { Next::Ask })
+    }
+
+    /// The record of the question.
+    pub fn ask(&self) -> Fact {
+        let reason = |it: &crate::approval::Widening| format!("{} {}", it.path, it.problem);
+        Fact::Asked {
+            digest: self.question().map(|it| it.digest()).unwrap_or_default(),
+            reasons: self.opened.widenings.iter().map(reason).collect(),
+        }
+    }
+
+    /// Whether there is a yes whose time is over, although the work has not begun.
+    pub fn consent_is_over(&self, now: i64) -> bool {
+        let begun = self.gates.contains_key(&Gate::Policy) || !self.past.is_empty();
+        !begun && self.approval.as_ref().is_some_and(|it| it.is_over(now))
+    }
+
+    /// What is said of a run that waits for an answer.
+    pub fn unanswered(&self) -> Option<Verdict> {
+        let question = self.question().filter(|_| self.is_waiting())?;
+        let count = counted(question.widenings.len(), "thing");
+        let reason = format!("a person has to approve {count} that the contract asks for");
+        let details = json!({ "digest": question.digest(), "findings": question.widenings,
+                              "question": question });
+        Some(Verdict::deny(Code::ApprovalNeeded, reason).with(details))
+    }
+
+    /// The policy gate: every rule is kept, and a person agrees where one has to.
+    pub(super) fn judge_policy(&self) -> Verdict {
+        let verdict = contract::judge(&[]);
+        let Some(question) = self.question() else {
+            return verdict;
+        };
+        match &self.approval {
+            Some(approval) if approval.digest == question.digest() => {
+                let count = counted(question.widenings.len(), "thing");
+                let (rules, by) = (verdict.reason, &approval.by);
+                Verdict::allow(format!("{rules}; {by} approved {count} beyond them"))
+            }
+            _ => Verdict::deny(Code::ApprovalNeeded, "nobody approved what it widens"),
+        }
+    }
+
+    /// Takes in a question or an answer, if it can have been given.
+    pub(super) fn apply_answer(&mut self, fact: Fact) -> Result<(), Misplaced> {
+        let next = self.next();
+        let digest = self.question().map(|it| it.digest()).unwrap_or_default();
+        match fact {
+            Fact::Asked { digest: asked, .. } if next == Next::Ask && asked == digest => {
+                self.asked = true;
+            }
+            Fact::Approved(approval) if next == Next::Wait && is_answer(&approval, &digest) => {
+                self.approval = Some(approval);
+            }
+            Fact::Expired {} if next == Next::Judge(Gate::Policy) && self.approval.is_some() => {
+                self.approval = None;
+            }
+            Fact::Rejected(rejection) if next == Next::Wait && rejection.digest == digest => {
+                self.refusal = Some(rejected(&rejection));
+            }
+            _ => return Err(Misplaced),
+        }
+        Ok(())
+    }
+}
+
+fn is_answer(approval: &Approval, digest: &str) -> bool {
+    approval.digest == digest && time::parse(&approval.until).is_ok()
+}
+
+fn rejected(rejection: &Rejection) -> Verdict {
+    let Rejection { by, reason, .. } = rejection;
+    let words = match reason.as_str() {
+        "" => format!("{by} rejected it"),
+        reason => format!("{by} rejected it: {reason}"),
+    };
+    Verdict::deny(Code::ApprovalRejected, words)
+        .with(json!({ "by": by, "digest": rejection.digest }))
+}

@@ -1,0 +1,113 @@
+//! `provost approve` and `provost reject`: what a person answers to the question of a run.
+
+use std::time::Duration;
+
+use clap::Args;
+use provost_core::approval::{Approval, LONGEST_SEC};
+use provost_core::exit::Exit;
+use serde_json::json;
+
+use super::duration::seconds;
+use super::resume;
+use crate::answer::{Answer, Outcome};
+use crate::history::Beside;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session::{self, Session};
+use crate::show::Reader;
+use crate::{consent, report};
+
+/// Let a run go on that asks for more than the policy lets pass unasked.
+#[derive(Args)]
+#[command(after_help = "\
+`provost show RUN` says what the run asks. The answer is recorded with your name, bound to exactly
+that question by its digest, and is good until its time is over.
+
+Examples:
+  provost approve last --go
+  provost approve RUN --for 8h
+
+`provost explain approvals` says what needs one.")]
+pub(super) struct Approve {
+    /// The run: its id, a part of it, or `last`.
+    run: String,
+
+    /// How long the work may begin: 90s, 20m, 2h or 7d, which is the longest.
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
+    lasts: u64,
+
+    /// Go on with the run at once.
+    #[arg(long)]
+    go: bool,
+
+    /// The digest of the question that you have seen; another one is not approved.
+    #[arg(long, value_name = "SHA256")]
+    digest: Option<String>,
+}
+
+/// End a run that asks for more than it should get.
+#[derive(Args)]
+#[command(after_help = "\
+Nothing of the run has begun; it is sealed with your answer.
+
+Example:
+  provost reject last --reason 'the lock file is not part of this task'")]
+pub(super) struct Reject {
+    /// The run: its id, a part of it, or `last`.
+    run: String,
+
+    /// Why, for whoever reads the evidence.
+    #[arg(long, value_name = "WHY", default_value = "")]
+    reason: String,
+
+    /// The digest of the question that you have seen; another one is not answered.
+    #[arg(long, value_name = "SHA256")]
+    digest: Option<String>,
+}
+
+/// Records a yes, and goes on if that is wanted.
+pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&approve.run)?;
+    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let mut session = Session::open(place, &run_id)?;
+    let lasts = Duration::from_secs(approve.lasts);
+    let seen = approve.digest.as_deref();
+    let state = session.approve(session::person()?, seen, lasts, &mut onlooker)?;
+    drop(session);
+    let approval = state.approval.as_ref();
+    let mut text = consent::question(&state);
+    if let Some(Approval { by, until, .. }) = approval {
+        text += &format!("approved by {by}, until {until}\n");
+    }
+    if approve.go {
+        onlooker.line(text.trim_end());
+        return resume::take_over(&run_id, reader);
+    }
+    text += &format!("next: provost resume {run_id}\n");
+    let json = json!({ "run_id": run_id, "approved": approval, "question": state.question() });
+    Ok(Answer::data(json, text))
+}
+
+/// Records a no, which ends the run.
+pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let run_id = place.find_run(&reject.run)?;
+    let bundle = place.run(&run_id);
+    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let session = Session::open(place, &run_id)?;
+    let seen = reject.digest.as_deref();
+    let state = session.reject(session::person()?, seen, &reject.reason, &mut onlooker)?;
+    let mut answer = report::run(&state, &bundle, &Beside::driven(&state));
+    // The answer of the run is no, as was asked for.
+    answer.exit = Exit::Yes;
+    Ok(answer)
+}
+
+/// Reads how long an answer is good for.
+fn lasting(text: &str) -> Result<u64, String> {
+    match seconds(text)? {
+        long if long > LONGEST_SEC => Err("an approval is good for 7 days at most".to_owned()),
+        fine => Ok(fine),
+    }
+}

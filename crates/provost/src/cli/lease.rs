@@ -1,0 +1,147 @@
+//! `provost lease`: who holds which paths, and how a lease is taken away.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use provost_core::approval::release::Release as Question;
+use provost_core::code::Code;
+use provost_core::lease::Lease as Held;
+use provost_core::path::RepoPath;
+use provost_core::record::Head;
+use provost_core::verdict::Verdict;
+use provost_engine::ports::PortError;
+use provost_engine::release::{Order, release};
+use provost_host::{clock, owner};
+use provost_store::lock::DriverLock;
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+use crate::session::{self, SystemClock};
+use crate::times;
+
+/// How long anybody waits for others who take a lease away.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Subcommand)]
+pub(super) enum Lease {
+    /// List who holds which paths.
+    List,
+    /// Take a lease away from a run that has it.
+    Release(Release),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Without --digest it shows what would be taken away, and takes nothing. The run that loses its lease
+ends what it does, keeps its work and is refused with LEASE_LOST. `provost cancel RUN` is the better
+way as long as its driver listens.
+
+Example:
+  provost lease release RUN --digest SHA256 --reason 'its machine is away'")]
+pub(super) struct Release {
+    /// The run: its id, or a part of it.
+    run: String,
+
+    /// The digest of what you have seen; another lease is not taken away.
+    #[arg(long, value_name = "SHA256")]
+    digest: Option<String>,
+
+    /// Why, for whoever reads the record.
+    #[arg(long, value_name = "WHY", default_value = "")]
+    reason: String,
+}
+
+pub(super) fn run(lease: &Lease) -> Outcome {
+    let place = Place::find()?;
+    let live = live(&place)?;
+    match lease {
+        Lease::List => Ok(list(&live)),
+        Lease::Release(order) => take(&place, &live, order),
+    }
+}
+
+/// The leases that count now.
+fn live(place: &Place) -> Result<Vec<Held>, Failure> {
+    if !place.registry_path().exists() {
+        return Ok(Vec::new());
+    }
+    let mut leases = place.registry()?.registry.leases()?;
+    let now = clock::now_millis();
+    leases.retain(|lease| lease.is_live(now, &owner::alive));
+    Ok(leases)
+}
+
+fn list(live: &[Held]) -> Answer {
+    let mut text = String::new();
+    for lease in live {
+        let (run, pid) = (&lease.run_id, lease.owner.pid);
+        text += &format!("{run}  {}  pid {pid}\n", paths(lease));
+    }
+    if live.is_empty() {
+        text += "nobody holds anything\n";
+    }
+    Answer::data(json!(live), text)
+}
+
+fn paths(lease: &Held) -> String {
+    let paths: Vec<&str> = lease.scope.entries().iter().map(RepoPath::as_str).collect();
+    paths.join(" ")
+}
+
+fn take(place: &Place, live: &[Held], order: &Release) -> Outcome {
+    let mut found = live
+        .iter()
+        .filter(|lease| lease.run_id.contains(&order.run));
+    let (Some(lease), None) = (found.next(), found.next()) else {
+        let reason = format!(
+            "`{}` names no run that holds a lease, or several",
+            order.run
+        );
+        return Err(Failure::new(Code::NotFound, reason).hint("provost lease list"));
+    };
+    let question = Question::of(lease);
+    let Some(seen) = &order.digest else {
+        return Ok(shown(lease, &question));
+    };
+    let by = session::person()?;
+    let lock = place.root.join("releases.lock");
+    let _lock = DriverLock::acquire(&lock, &session::owner()?, PATIENCE)?;
+    let chain = place.root.join("releases.jsonl");
+    let mut ledger = session::ledger(&chain, Head::genesis())?;
+    let mut registry = place.registry()?.registry;
+    let wanted = Order {
+        release: question,
+        seen,
+        by: &by,
+        reason: &order.reason,
+    };
+    let was_there = release(&mut ledger, &SystemClock, &wanted, |run_id, fence| {
+        let taken = registry.release_one(run_id, fence);
+        taken.map_err(|error| PortError::of(error.code(), error))
+    })?;
+    let run = &lease.run_id;
+    let text = if was_there {
+        format!("{run} has lost its lease on {}\n", paths(lease))
+    } else {
+        format!("{run} had given its lease back already\n")
+    };
+    let json = json!({ "run_id": run, "digest": seen, "released": was_there, "by": by });
+    Ok(Answer::data(json, text))
+}
+
+/// What would be taken away, for somebody who has not said yes to exactly that.
+fn shown(lease: &Held, question: &Question<'_>) -> Answer {
+    let (run, digest) = (&lease.run_id, question.digest());
+    let reason = format!("a person has to approve that {run} loses its lease");
+    let details = json!({ "digest": digest, "question": question });
+    let mut answer = Answer::from(Verdict::deny(Code::ApprovalNeeded, reason).with(details));
+    let since = times::length(u64::try_from(clock::now_millis() - lease.granted_at).unwrap_or(0));
+    answer.text += &format!(
+        "  holds    {}, for {since}\n  driver   pid {}\n  digest   {digest}\n\
+         next: provost cancel {run}, or provost lease release {run} --digest {digest}\n",
+        paths(lease),
+        lease.owner.pid
+    );
+    answer
+}

@@ -1,0 +1,67 @@
+//! `provost retry`: another try of a run that is over.
+
+use clap::Args;
+use provost_core::code::Code;
+use provost_core::run::fact::Names;
+use provost_engine::opening::{Again, again};
+use provost_host::{clock, ids};
+
+use super::run::{start, workspace};
+use crate::answer::{Failure, Outcome};
+use crate::history::{self, Stage};
+use crate::origin::GitOrigin;
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::session;
+use crate::show::Reader;
+
+/// Try a run again that is over: the same contract, agent and reviewer.
+#[derive(Args)]
+#[command(after_help = "\
+It is a new run that names the old one. It starts from the same commit, or from the one that --base
+names, and is held to the policy there. What needed an approval needs one again.
+
+Examples:
+  provost retry last
+  provost retry RUN --base main")]
+pub(super) struct Retry {
+    /// The run: its id, a part of it, or `last`.
+    run: String,
+
+    /// The revision to start from [default: the commit that the run started from].
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
+}
+
+pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
+    let place = Place::find()?;
+    let before = place.find_run(&retry.run)?;
+    let stage = history::stage(&place, &before);
+    let first = history::state(&place, &before)?;
+    if stage != Stage::Sealed {
+        let (code, what) = match stage {
+            Stage::Running => (Code::RunBusy, "goes on"),
+            Stage::Waiting => (Code::RunUnfinished, "waits for approval"),
+            Stage::Interrupted | Stage::Sealed => (Code::RunUnfinished, "was interrupted"),
+        };
+        let failure = Failure::new(code, format!("{before} {what}"));
+        return Err(failure.hint(history::go_on(&before, stage)));
+    }
+    let wanted = Again {
+        base: retry.base.clone(),
+        workspace: workspace()?,
+        owner: session::owner()?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let opened = again(&GitOrigin(&place.repo), &first, wanted)?;
+    start::check(&opened, None)?;
+    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let names = Names {
+        run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,
+        task_id: opened.contract.task_id.clone(),
+        trace_id: ids::trace_id().map_err(unlucky)?,
+    };
+    let onlooker = Onlooker::new(reader == Reader::Program);
+    start::tell_interrupted(&place, &onlooker)?;
+    start::start(place, &names, opened, None, onlooker)
+}

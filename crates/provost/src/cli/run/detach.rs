@@ -1,0 +1,145 @@
+//! Lets a run go on in a process of its own.
+//!
+//! The same program is started again with the same words, in a session of its own and without a
+//! terminal. It checks everything itself, so that there is one way to begin a run; whoever started
+//! it waits for the first record, and tells what was said if there is none.
+
+use std::env;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::json;
+use provost_core::path::is_segment;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+use crate::show::{self, Reader};
+use crate::{history, input};
+
+/// Tells the process that goes on by itself which run it drives.
+const VARIABLE: &str = "PROVOST_DETACHED";
+
+/// How long a run may take to begin.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The run that this process was started for, if it is to go on by itself.
+///
+/// It leaves the session of whoever started it, and with that the terminal.
+pub(super) fn adopt() -> Result<Option<String>, Failure> {
+    let Some(run_id) = env::var_os(VARIABLE) else {
+        return Ok(None);
+    };
+    let run_id = run_id.into_string().ok();
+    let Some(run_id) = run_id.filter(|id| id.starts_with("run_") && is_segment(id)) else {
+        let reason = format!("{VARIABLE} is set by Provost itself and names no run");
+        return Err(Failure::new(Code::InputInvalid, reason));
+    };
+    rustix::process::setsid().map_err(|error| failed(&io::Error::from(error)))?;
+    Ok(Some(run_id))
+}
+
+/// Starts the run `run_id` in a process of its own, with the words of this one.
+pub(super) fn begin(
+    place: &Place,
+    run_id: &str,
+    contract: Option<&Path>,
+    reader: Reader,
+) -> Outcome {
+    // Nobody else can read what stands on this standard input.
+    let given = match contract {
+        Some(file) if file == Path::new("-") => input::read(file, json::LARGEST)?,
+        _ => Vec::new(),
+    };
+    let logs = Logs::make(place, run_id)?;
+    let mut child = start(&logs, run_id).map_err(|error| failed(&error))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Whoever does not read it says why.
+        let _ = stdin.write_all(&given);
+    }
+    let begun = || history::records(place, run_id).is_ok_and(|records| !records.is_empty());
+    let since = Instant::now();
+    while !begun() {
+        let ended = child.try_wait().map_err(|error| failed(&error))?;
+        match ended {
+            Some(status) if !begun() => return Ok(logs.told(status.code(), reader)),
+            Some(_) => break,
+            None if since.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let reason = format!("{run_id} did not begin in time");
+                return Err(Failure::new(Code::HostFailed, reason));
+            }
+            None => sleep(Duration::from_millis(5)),
+        }
+    }
+    let text = format!(
+        "run {run_id} goes on by itself\n  output   {}\nnext: provost log {run_id} --follow\n\
+         next: provost cancel {run_id}\n",
+        logs.err.display()
+    );
+    let json = json!({ "run_id": run_id, "pid": child.id(), "stdout": logs.out,
+                       "stderr": logs.err });
+    Ok(Answer::data(json, text))
+}
+
+fn start(logs: &Logs, run_id: &str) -> io::Result<Child> {
+    Command::new(env::current_exe()?)
+        .args(env::args_os().skip(1))
+        .env(VARIABLE, run_id)
+        .stdin(Stdio::piped())
+        .stdout(File::create(&logs.out)?)
+        .stderr(File::create(&logs.err)?)
+        .spawn()
+}
+
+/// What a run prints that goes on by itself.
+///
+/// Not in its directory, which is sealed before the last line is printed.
+struct Logs {
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Logs {
+    fn make(place: &Place, run_id: &str) -> Result<Self, Failure> {
+        place.prepare()?;
+        let directory = place.root.join("detached");
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(&directory);
+        made.map_err(|error| failed(&error))?;
+        Ok(Self {
+            out: directory.join(format!("{run_id}.stdout")),
+            err: directory.join(format!("{run_id}.stderr")),
+        })
+    }
+
+    /// What a run said that never began, as the answer of whoever started it.
+    fn told(&self, status: Option<i32>, reader: Reader) -> Answer {
+        let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
+        let (out, err) = (read(&self.out), read(&self.err));
+        for file in [&self.out, &self.err] {
+            let _ = fs::remove_file(file);
+        }
+        if reader == Reader::Person && !err.is_empty() {
+            show::tell(err.trim_end());
+        }
+        let status = status.and_then(|status| u8::try_from(status).ok());
+        Answer {
+            exit: Exit::Of(status.filter(|status| *status != 0).unwrap_or(70)),
+            json: serde_json::from_str(&out).unwrap_or(Value::Null),
+            text: out,
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> Failure {
+    let reason = format!("a process of its own cannot be started: {error}");
+    Failure::new(Code::HostFailed, reason)
+}

@@ -1,0 +1,67 @@
+//! Begins a run whose opening is decided, and drives it as far as it goes.
+
+use provost_core::code::Code;
+use provost_core::run::fact::{Names, Opened};
+use provost_engine::drive::{self, Source};
+use provost_host::{agent, machine};
+
+use crate::answer::{Failure, Outcome};
+use crate::history::{self, Beside};
+use crate::place::Place;
+use crate::progress::Onlooker;
+use crate::report;
+use crate::session::Session;
+use crate::wishes::Wishes;
+
+/// Misses what the agent and the reviewer need of this machine before anything is begun.
+pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+    machine::outlet(&opened.credentials)?;
+    let review = opened.review.as_ref();
+    if let Some(review) = review {
+        machine::outlet(&review.credentials)?;
+    }
+    let reviewer = review.and_then(|review| review.adapted.as_ref());
+    for adapted in opened.adapted.iter().chain(reviewer) {
+        agent::find(adapted.adapter)?;
+    }
+    refuse_secrets(opened, source)
+}
+
+/// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
+fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+    let known = machine::known(&opened.brokered());
+    let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
+    let written = source.map_or(&[][..], |source| &source.bytes);
+    if known.is_in(&words) || known.is_in(written) {
+        return Err(drive::secret_words().into());
+    }
+    Ok(())
+}
+
+/// Tells of runs whose driver died.
+pub(in crate::cli) fn tell_interrupted(place: &Place, onlooker: &Onlooker) -> Result<(), Failure> {
+    for run_id in history::interrupted(place)? {
+        let note = format!("note: {run_id} was interrupted; provost resume {run_id}");
+        onlooker.line(&note);
+    }
+    Ok(())
+}
+
+/// Begins the run `names`, whose contract was read from `source` if it was a file.
+pub(in crate::cli) fn start(
+    place: Place,
+    names: &Names,
+    opened: Opened,
+    source: Option<&Source>,
+    mut onlooker: Onlooker,
+) -> Outcome {
+    let bundle = place.run(&names.run_id);
+    onlooker.listen(Wishes::of(&place, &names.run_id));
+    let session = Session::create(place, names)?;
+    onlooker.line(&format!("run {}", names.run_id));
+    let state = session.run(names, opened, source, &mut onlooker);
+    onlooker.clear();
+    let state = state?;
+    onlooker.fulfil(&state);
+    Ok(report::run(&state, &bundle, &Beside::driven(&state)))
+}

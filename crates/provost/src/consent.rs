@@ -1,0 +1,32 @@
+//! Says to people what a run asks them.
+
+use provost_core::gate::command;
+use provost_core::run::State;
+
+use crate::report::short;
+use crate::show::{headline, plain};
+
+/// The question of `state`, as a person is shown it: everything that its digest covers.
+pub(crate) fn question(state: &State) -> String {
+    let Some(question) = state.question() else {
+        return String::new();
+    };
+    let mut text = format!("waiting for approval: {}\n", question.run_id);
+    let mut row = |name: &str, value: &str| text += &format!("  {name:8} {}\n", plain(value));
+    row("asks", &headline(&state.opened.contract.inputs.spec, 11));
+    row("contract", question.contract_sha256);
+    row("base", &question.base_commit.to_string());
+    row("target", question.target.map_or("none", short));
+    row("agent", &command::line(question.agent));
+    if let Some(review) = question.review {
+        row("reviewer", &command::line(review));
+    }
+    for widening in question.widenings {
+        row(
+            "widens",
+            &format!("{}: {}", widening.path, widening.problem),
+        );
+    }
+    row("digest", &question.digest());
+    text
+}

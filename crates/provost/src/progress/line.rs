@@ -1,0 +1,112 @@
+//! Makes one line of a terminal from what a program printed.
+
+/// `text` as one line that a terminal shows and does not obey.
+///
+/// Escape sequences go as a whole, so that no rest of one is left to read. What a program wrote over
+/// by going back to the beginning of its line is not shown.
+pub(super) fn printable(text: &str) -> String {
+    let text = text.trim_end_matches(['\r', '\n']);
+    let text = text.rsplit('\r').find(|part| !part.trim().is_empty());
+    let mut line = String::new();
+    let mut rest = text.unwrap_or_default().chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\x1b' => match rest.next() {
+                Some('[') => skip(&mut rest, |it| ('\x40'..='\x7e').contains(&it)),
+                // A title, a link or another text for the terminal, up to its end.
+                Some(']' | 'P' | 'X' | '^' | '_') => {
+                    skip(&mut rest, |it| matches!(it, '\x07' | '\u{9c}' | '\\'));
+                }
+                _ => {}
+            },
+            '\u{9b}' => skip(&mut rest, |it| ('\x40'..='\x7e').contains(&it)),
+            '\t' | '\n' => line.push(' '),
+            other if other.is_control() || is_unseen(other) => {}
+            other => line.push(other),
+        }
+    }
+    line
+}
+
+/// Leaves out everything up to the first character that `ends` a sequence.
+fn skip(rest: &mut impl Iterator<Item = char>, ends: impl Fn(char) -> bool) {
+    for character in rest.by_ref() {
+        if ends(character) {
+            return;
+        }
+    }
+}
+
+/// Characters that change the order of others, or that nobody sees.
+fn is_unseen(character: char) -> bool {
+    matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The beginning of `text` that fits into `width` columns, with a mark where something is missing.
+pub(super) fn within(text: &str, width: usize) -> String {
+    let columns: usize = text.chars().map(columns).sum();
+    if columns <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let mut cut = String::new();
+    for character in text.chars() {
+        let Some(less) = left.checked_sub(self::columns(character)) else {
+            break;
+        };
+        left = less;
+        cut.push(character);
+    }
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// How many columns a character takes at most: two from the first wide script on.
+fn columns(character: char) -> usize {
+    if character < '\u{1100}' || ('\u{2000}'..'\u{2e80}').contains(&character) {
+        1
+    } else {
+        2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_nothing_that_a_terminal_obeys() {
+        let cases = [
+            ("plain", "plain"),
+            ("\x1b[31mred\x1b[0m", "red"),
+            ("\x1b[2K\x1b[1A up", " up"),
+            ("\x1b]0;title\x07text", "text"),
+            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\u{9b}31mred", "red"),
+            ("10%\r50%\r90%\r", "90%"),
+            ("old\r\n", "old"),
+            ("a\tb\x07\x08c", "a bc"),
+            ("a\u{202e}b\u{200b}c", "abc"),
+            ("\x1b[", ""),
+            ("\x1b]0;never ends", ""),
+            ("\r\r", ""),
+        ];
+        for (text, want) in cases {
+            assert_eq!(printable(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_never_takes_more_columns_than_there_are() {
+        assert_eq!(within("one two", 7), "one two");
+        assert_eq!(within("one two", 6), "one t…");
+        assert_eq!(within("日本語", 6), "日本語");
+        assert_eq!(within("日本語", 5), "日本…");
+        assert_eq!(within("日本語", 4), "日…");
+        assert_eq!(within("日本語", 1), "…");
+        assert_eq!(within("x", 0), "");
+    }
+}
