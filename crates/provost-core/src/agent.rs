@@ -10,14 +10,17 @@
 mod claude;
 mod codex;
 pub mod event;
+mod gemini;
 pub mod instruction;
 pub mod launch;
+pub mod mcp;
 pub mod provider;
 pub mod reader;
 #[cfg(test)]
 mod tests;
 pub mod written;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -36,11 +39,15 @@ pub enum Adapter {
     Codex,
     /// Claude Code, by `claude --print`.
     Claude,
+    /// Gemini CLI, by `gemini --output-format stream-json`.
+    Gemini,
+    /// An MCP server that takes a prompt; a command brings it.
+    Mcp,
 }
 
 impl Adapter {
     /// The adapters whose program has a name of its own.
-    pub const NAMED: [Self; 2] = [Self::Codex, Self::Claude];
+    pub const NAMED: [Self; 3] = [Self::Codex, Self::Claude, Self::Gemini];
 
     /// The name, as policies write it.
     pub fn name(self) -> &'static str {
@@ -48,24 +55,28 @@ impl Adapter {
             Self::Exec => "exec",
             Self::Codex => "codex",
             Self::Claude => "claude",
+            Self::Gemini => "gemini",
+            Self::Mcp => "mcp",
         }
     }
 
     /// The program that is looked for along PATH; a command brings its own.
     pub fn program(self) -> Option<&'static str> {
         match self {
-            Self::Exec => None,
+            Self::Exec | Self::Mcp => None,
             Self::Codex => Some("codex"),
             Self::Claude => Some("claude"),
+            Self::Gemini => Some("gemini"),
         }
     }
 
     /// The package of npm that has the program.
     pub fn package(self) -> Option<&'static str> {
         match self {
-            Self::Exec => None,
+            Self::Exec | Self::Mcp => None,
             Self::Codex => Some("@openai/codex"),
             Self::Claude => Some("@anthropic-ai/claude-code"),
+            Self::Gemini => Some("@google/gemini-cli"),
         }
     }
 
@@ -74,10 +85,12 @@ impl Adapter {
         Some(Adapted {
             adapter: self,
             model: None,
-            provider: Provider {
+            provider: Some(Provider {
                 base_url: provider::default(self)?,
                 login: provider::Login::default(),
-            },
+            }),
+            server: None,
+            tools: BTreeMap::new(),
             budget: Budget::default(),
         })
     }
@@ -106,11 +119,30 @@ pub struct Adapted {
     /// The model, if not the program's own choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where the model is.
-    pub provider: Provider,
+    /// Where the model is; only a server may have none that we know of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// The server that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Box<mcp::Server>>,
+    /// The MCP servers that it is given, by name, as words; it has no others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, Vec<String>>,
     /// What it may spend.
     #[serde(default, skip_serializing_if = "Budget::is_open")]
     pub budget: Budget,
+}
+
+impl Adapted {
+    /// The program that is looked for along PATH; a command is looked for in the box.
+    pub fn program(&self) -> Option<&'static str> {
+        self.adapter.program()
+    }
+
+    /// The command that brings a server.
+    pub fn own_command(&self) -> Option<&[String]> {
+        self.server.as_ref().map(|server| server.command.as_slice())
+    }
 }
 
 /// What an agent may spend in one attempt.

@@ -77,6 +77,10 @@ catalogue! {
     RoleContractDrift = "ROLE_CONTRACT_DRIFT" => No,
     /// A contract or a command holds the value of a secret.
     SecretInContract = "SECRET_IN_CONTRACT" => Usage,
+    /// A contract names a tool that its agent cannot be given.
+    ToolRefused = "TOOL_REFUSED" => No,
+    /// A contract is for a search, and there is nothing to search with.
+    SearchUnavailable = "SEARCH_UNAVAILABLE" => No,
     /// An acceptance command is not allowed.
     CommandRefused = "COMMAND_REFUSED" => No,
 
@@ -103,6 +107,8 @@ catalogue! {
     // The agent.
     /// The agent ended with a failure.
     AgentFailed = "AGENT_FAILED" => No,
+    /// The agent is an MCP server, and does not keep to the protocol.
+    AgentProtocol = "AGENT_PROTOCOL" => No,
     /// The agent did not end in time.
     AgentTimeout = "AGENT_TIMEOUT" => No,
     /// The agent wrote more output than its limit.

@@ -24,13 +24,14 @@ use crate::gate::diff::Permit;
 use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
-use crate::path::is_segment;
+use crate::path::{RepoPath, is_segment};
 use crate::scope::{self, Scope};
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 use check::{Purpose, Rules};
 use document::{
-    Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role, Shell,
+    Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role,
+    RollbackStrategy, Shell,
 };
 use limits::{Asked, Limits};
 
@@ -75,6 +76,8 @@ pub struct Contract {
     pub net: Vec<Endpoint>,
     /// What every box of the run is made of.
     pub tier: Tier,
+    /// Whether nothing may change, because the contract is for an audit.
+    pub audit: bool,
 }
 
 /// A command that decides about the result.
@@ -186,6 +189,7 @@ pub fn resolve(
             .tier
             .map_or(Ok(Tier::default()), |tier| tier.parse())
             .unwrap_or_default(),
+        audit: document.audit_only == Some(true),
         document,
     };
     // The rules have looked at every entry; one that could not be read would be missing here.
@@ -213,6 +217,8 @@ fn unkept(document: &Document) -> Vec<Problem> {
     permissions(document, &mut problems);
     unsupported(document, &mut problems);
     artifacts(document, &mut problems);
+    rollback(document, &mut problems);
+    strictness(document, &mut problems);
     problems.0
 }
 
@@ -261,10 +267,10 @@ fn permissions(document: &Document, problems: &mut Problems) {
             "is more than the role may have: read-only",
         );
     }
-    if permissions.filesystem == Filesystem::ReadOnly {
+    if permissions.filesystem == Filesystem::ReadOnly && document.audit_only != Some(true) {
         problems.add(
             "/tool_permissions/filesystem",
-            "leaves the agent nothing to land",
+            "leaves the agent nothing to land; only a contract with `audit_only` wants that",
         );
     }
     match permissions.shell {
@@ -331,15 +337,43 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     if let Some(tier) = tier {
         boxed(&tier, &net, problems);
     }
-    let fields = [
-        ("/handoff_chain", document.handoff_chain.is_some()),
-        ("/browser_policy", document.browser_policy.is_some()),
-        ("/runtime_options", document.runtime_options.is_some()),
-        ("/audit_only", document.audit_only == Some(true)),
-    ];
-    for (path, present) in fields {
-        if present {
-            problems.add(path, "cannot be kept yet; leave it out");
+    let chain = document.handoff_chain.as_ref();
+    if chain.is_some_and(|chain| chain.enabled == Some(true)) {
+        let problem = "passes work on, and a run is the work of one role";
+        problems.add("/handoff_chain/enabled", problem);
+    }
+    if document.browser_policy.is_some() {
+        problems.add("/browser_policy", "is for a browser, and agents get none");
+    }
+}
+
+/// What becomes of work that is refused: its workspace is private and goes, in every case. A revert
+/// would need a commit, and nothing is committed before it is accepted.
+fn rollback(document: &Document, problems: &mut Problems) {
+    match document.rollback.strategy {
+        RollbackStrategy::WorktreeDrop | RollbackStrategy::GitResetHard => {}
+        RollbackStrategy::GitRevertCommit => problems.add(
+            "/rollback/strategy",
+            "needs a commit to revert, and nothing is committed before it is accepted",
+        ),
+    }
+}
+
+/// Programs that prove nothing about a change.
+const IDLE: [&str; 5] = [":", "echo", "false", "printf", "true"];
+
+/// A strict contract has no command that decides nothing.
+fn strictness(document: &Document, problems: &mut Problems) {
+    let options = document.runtime_options.as_ref();
+    if options.and_then(|options| options.strict_acceptance) != Some(true) {
+        return;
+    }
+    for (index, test) in document.acceptance_tests.iter().enumerate() {
+        let argv = command::split(&test.cmd).unwrap_or_default();
+        let program = argv.first().and_then(|program| program.rsplit('/').next());
+        if program.is_none_or(|program| program.is_empty() || IDLE.contains(&program)) {
+            let problem = "proves nothing, and `strict_acceptance` asks for proof";
+            problems.add(format!("/acceptance_tests/{index}/cmd"), problem);
         }
     }
 }
@@ -363,7 +397,9 @@ fn artifacts(document: &Document, problems: &mut Problems) {
     for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
         let path = format!("/inputs/artifacts/{index}");
         if !artifact.name.starts_with("output_schema") {
-            problems.add(path, "only the output schema can be an artifact yet");
+            if RepoPath::try_from(artifact.uri.as_str()).is_err() {
+                problems.add(format!("{path}/uri"), "is no file of the repository");
+            }
         } else if artifact.uri != RESULT_SCHEMA {
             problems.add(format!("{path}/uri"), format!("is not `{RESULT_SCHEMA}`"));
         }

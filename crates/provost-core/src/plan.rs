@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agent::launch::Answer;
+use crate::agent::launch::{self, Answer};
 use crate::bundle::sealed::RecordKind;
 use crate::code::Code;
 use crate::contract::Problem;
@@ -134,15 +134,18 @@ impl Asked {
     pub fn look(&self, limits: Limits) -> Look {
         let planner = &self.planner;
         let adaptation = planner.adapted.clone().map(|adapted| Adaptation {
+            instruction: instruction::render(&self.task)
+                + &launch::binding(adapted.adapter, self.task.answer()),
             adapted,
-            instruction: instruction::render(&self.task),
             answer: self.task.answer(),
             task_id: self.plan_id.clone(),
             events: layout::EVENTS.to_owned(),
+            forbidden: Vec::new(),
+            thread: None,
         });
         // A program that is known needs its model and nothing else; a command may be anything.
         let net = match &adaptation {
-            Some(known) => vec![known.adapted.provider.base_url.endpoint.clone()],
+            Some(known) => known.model().into_iter().cloned().collect(),
             None => self
                 .net
                 .iter()

@@ -32,6 +32,8 @@ pub struct Policy {
     pub commands: Vec<Vec<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
+    /// MCP servers that an agent can be given, by name, as words.
+    pub servers: BTreeMap<String, Vec<String>>,
     /// The agent that reviews every candidate, by its name.
     pub review: Option<String>,
     /// How workspaces are made.
@@ -55,6 +57,7 @@ pub struct Written {
     protect: WrittenProtect,
     commands: WrittenCommands,
     agents: BTreeMap<String, agent::written::Written>,
+    mcp: BTreeMap<String, WrittenServer>,
     review: WrittenReview,
     workspace: WrittenWorkspace,
     r#box: WrittenBox,
@@ -80,6 +83,12 @@ struct WrittenApprove {
 struct WrittenBox {
     loopback: bool,
     least_tier: Tier,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenServer {
+    command: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -123,6 +132,16 @@ impl TryFrom<Written> for Policy {
             let agent = agent.map_err(flaw)?;
             agents.insert(name, agent);
         }
+        let mut servers = BTreeMap::new();
+        for (name, server) in written.mcp {
+            if !agent::mcp::is_server(&name) {
+                return Err(Flaw(format!(
+                    "mcp: `{name}` cannot be the name of a server"
+                )));
+            }
+            let argv = words(&format!("mcp.{name}.command"), &server.command)?;
+            servers.insert(name, argv);
+        }
         let commands = written.commands.allow.iter();
         let commands = commands.map(|text| words("commands.allow", text));
         Ok(Self {
@@ -132,6 +151,7 @@ impl TryFrom<Written> for Policy {
             },
             commands: commands.collect::<Result<_, _>>()?,
             agents,
+            servers,
             review: written.review.agent,
             workspace: written.workspace.kind,
             loopback: written.r#box.loopback,

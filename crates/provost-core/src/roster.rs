@@ -143,6 +143,12 @@ pub fn names(agent_id: &str) -> bool {
     agents().iter().any(|agent| agent.agent_id == agent_id)
 }
 
+/// The tools that the registry has for this agent; nothing if it does not say.
+pub fn tools(agent_id: &str) -> Option<&'static [String]> {
+    let agent = agents().iter().find(|agent| agent.agent_id == agent_id)?;
+    agent.capabilities.as_ref()?.mcp_tools.as_deref()
+}
+
 /// The most that the shipped registry lets anybody of this role use.
 pub fn defaults(role: Role) -> Option<&'static Defaults> {
     let found = agents().iter().find(|agent| agent.role == role);

@@ -79,7 +79,7 @@ mod tests {
         };
         assert_eq!(adapted.budget.tokens, Some(9));
         assert_eq!(adapted.budget.micro_usd, Some(1_500_000));
-        let url = adapted.provider.base_url.to_string();
+        let url = adapted.provider.as_ref().unwrap().base_url.to_string();
         assert_eq!(url, "http://127.0.0.1:8080/v1");
         let plain = Adapter::Codex.plain().unwrap();
         assert_eq!(agents["b"], Agent::Adapted(plain));
@@ -93,6 +93,15 @@ mod tests {
             ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),
             ("adapter = \"codex\"\nmax_cost_usd = -1.0", "max_cost_usd"),
             ("adapter = \"codex\"\nmax_cost_usd = nan", "max_cost_usd"),
+            ("adapter = \"codex\"\ntool = \"x\"", "tool"),
+            ("adapter = \"mcp\"", "command"),
+            ("adapter = \"mcp\"\ncommand = \"x\"\ntool = \"x y\"", "tool"),
+            ("adapter = \"mcp\"\ncommand = \"\"", "command"),
+            (
+                "adapter = \"mcp\"\ncommand = \"x\"\nlogin = \"none\"",
+                "login",
+            ),
+            ("command = \"x\"\nreply_tool = \"y\"", "reply_tool"),
         ] {
             let error = parse(format!("[agents.x]\n{line}\n").as_bytes()).unwrap_err();
             let place = format!("provost.toml: agents.x.{field} ");
@@ -102,7 +111,10 @@ mod tests {
 
     #[test]
     fn a_policy_that_does_not_parse_is_refused() {
-        let cases: [&[u8]; 15] = [
+        let cases: [&[u8]; 18] = [
+            b"[mcp.none]\ncommand = \"x\"",
+            b"[mcp.\"a b\"]\ncommand = \"x\"",
+            b"[mcp.a]",
             b"[[prepare]]\nrun = \"npm ci\"",
             b"[box]\nleast_tier = \"none\"",
             b"surprise = 1",

@@ -8,6 +8,8 @@
 mod again;
 pub(crate) mod agent;
 
+use std::collections::BTreeMap;
+
 pub use again::{Again, again};
 
 use provost_core::agent::launch::Answer;
@@ -42,6 +44,9 @@ pub trait Origin {
 
     /// The directories at the top of a tree.
     fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError>;
+
+    /// SHA-256 of the bytes of a file in a tree; nothing if there is no such file.
+    fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError>;
 
     /// The branch that is checked out, as a full ref name.
     fn checked_out(&self) -> Result<Option<String>, PortError>;
@@ -100,12 +105,13 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
     let answer = Answer::of(ResultRule::of(&document));
-    let hired = agent::hire(&request.agent, &policy, answer)?;
+    let hired = agent::hire(&request.agent, &policy, answer, &document.mcp_tool_set)?;
     let review = request.review.or(policy.review.clone().map(Agent::Named));
     let review = review
         .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
         .transpose()?;
     let credentials = hired.credentials(request.credentials, agent::granted(&document))?;
+    let artifacts = artifacts(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
     Ok(Opened {
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
@@ -127,6 +133,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         prepare: policy.prepare,
         loopback: policy.loopback,
         limits: policy.limits,
+        artifacts,
         least_tier: policy.least_tier,
         widenings,
         parent: None,
@@ -168,6 +175,28 @@ pub(crate) fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError
         return Err(PortError::new(Code::UsageError, reason).hint("name the commit"));
     }
     Ok(commit)
+}
+
+/// The digests of the files that `document` refers to, as they are in the base; the gate holds them
+/// against the contract.
+fn artifacts(
+    origin: &dyn Origin,
+    tree: &Oid,
+    document: &Document,
+) -> Result<BTreeMap<String, String>, PortError> {
+    let mut found = BTreeMap::new();
+    for artifact in &document.inputs.artifacts {
+        let Ok(path) = RepoPath::try_from(artifact.uri.as_str()) else {
+            continue;
+        };
+        if artifact.name.starts_with("output_schema") {
+            continue;
+        }
+        if let Some(digest) = origin.digest(tree, &path)? {
+            found.insert(artifact.uri.clone(), digest);
+        }
+    }
+    Ok(found)
 }
 
 /// Refuses a secret for a place that the contract does not grant.

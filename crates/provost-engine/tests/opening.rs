@@ -197,8 +197,8 @@ fn a_result_without_a_branch_is_refused_before_any_work() {
 fn with_model(url: &str, login: Login) -> SimOrigin {
     let mut origin = origin();
     let mut adapted = Adapter::Codex.plain().unwrap();
-    adapted.provider.base_url = BaseUrl::parse(url).unwrap();
-    adapted.provider.login = login;
+    adapted.provider.as_mut().unwrap().base_url = BaseUrl::parse(url).unwrap();
+    adapted.provider.as_mut().unwrap().login = login;
     let agent = agent::Agent::Adapted(adapted);
     origin.policy.agents.insert("model".to_owned(), agent);
     origin

@@ -14,13 +14,13 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use provost_core::agent::Adapted;
 use provost_core::agent::launch::{self, Answer};
-use provost_core::agent::{Adapted, Adapter};
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
 use crate::boxes::{Mount, Profile};
-pub(crate) use ears::Ears;
+pub(crate) use ears::{Ears, Wish};
 
 /// Where the certificates that vouch for servers are in a box, if the person named some.
 const CERTIFICATES: &str = "/run/provost/certificates.pem";
@@ -34,22 +34,45 @@ pub struct Installed {
     pub package: PathBuf,
 }
 
-/// The program of `adapter`, or why there is none.
-pub fn find(adapter: Adapter) -> Result<Installed, PortError> {
+/// The program of `agent`, or why there is none; a command of its own is looked for in the box.
+pub fn find(agent: &Adapted) -> Result<Option<Installed>, PortError> {
+    let Some(program) = agent.program() else {
+        return Ok(None);
+    };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    find_along(adapter, &path).ok_or_else(|| {
-        let program = adapter.program().unwrap_or_default();
+    let found = find_along(program, &path).ok_or_else(|| {
+        let adapter = agent.adapter;
         let reason = format!("the agent `{adapter}` needs the program `{program}` along your PATH");
-        PortError::new(Code::NotFound, reason).hint(match adapter {
-            Adapter::Exec => "name a command",
-            Adapter::Codex => "npm install --global @openai/codex",
-            Adapter::Claude => "npm install --global @anthropic-ai/claude-code",
-        })
-    })
+        let package = adapter.package().unwrap_or_default();
+        PortError::new(Code::NotFound, reason).hint(format!("npm install --global {package}"))
+    });
+    found.map(Some)
 }
 
-fn find_along(adapter: Adapter, path: &OsStr) -> Option<Installed> {
-    let name = adapter.program()?;
+/// What is executed for `agent`: its words, with the program in the place of its name.
+pub(crate) fn argv(agent: &Adapted, words: &[String]) -> Result<Vec<String>, PortError> {
+    let installed = find(agent)?;
+    Ok(installed.map_or_else(|| words.to_vec(), |installed| installed.argv(words)))
+}
+
+/// Lets `profile` hold what `agent` needs to give such an `answer`.
+pub(crate) fn furnish(
+    profile: &mut Profile,
+    agent: &Adapted,
+    answer: Answer,
+) -> Result<(), PortError> {
+    match find(agent)? {
+        Some(installed) => installed.add_to(profile, agent, answer),
+        None => furnish_words(profile, agent, answer),
+    }
+    if agent.server.is_some() {
+        // Nothing that it says may be missed: an answer that is not heard is waited for.
+        profile.limits.output_bytes = profile.limits.output_bytes.max(ears::LONGEST_TALK);
+    }
+    Ok(())
+}
+
+fn find_along(name: &str, path: &OsStr) -> Option<Installed> {
     let is_program = |path: &PathBuf| {
         let found = path.metadata();
         found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -74,6 +97,15 @@ fn package(program: &Path) -> Option<PathBuf> {
     (parts.len() > at + 2).then(|| parts[..at].iter().chain([&parts[at], whole]).collect())
 }
 
+/// Adds the variables and files that tell the program about its work.
+fn furnish_words(profile: &mut Profile, agent: &Adapted, answer: Answer) {
+    profile.env.extend(launch::environment(agent));
+    for (target, content) in launch::files(agent, answer) {
+        let target = target.into();
+        profile.add(Mount::File { target, content });
+    }
+}
+
 impl Installed {
     /// Lets `profile` hold the program and what `agent` needs around it to give such an `answer`.
     pub fn add_to(&self, profile: &mut Profile, agent: &Adapted, answer: Answer) {
@@ -89,7 +121,7 @@ impl Installed {
                 target: self.package.clone(),
             });
         }
-        profile.env.extend(launch::environment(agent));
+        furnish_words(profile, agent, answer);
         let trusted = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
         if let Some(source) = trusted.filter(|file| file.is_absolute() && file.is_file()) {
             profile.add(Mount::ReadOnly {
@@ -99,12 +131,6 @@ impl Installed {
             for name in ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"] {
                 profile.env.insert(name.to_owned(), CERTIFICATES.to_owned());
             }
-        }
-        if let Some(schema) = answer.schema() {
-            profile.add(Mount::File {
-                target: launch::SCHEMA.into(),
-                content: schema.to_string(),
-            });
         }
     }
 
@@ -121,6 +147,8 @@ impl Installed {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use provost_core::agent::Adapter;
 
     use super::*;
 
@@ -147,13 +175,13 @@ mod tests {
         // Neither a relative directory nor a file that cannot be executed counts.
         program(&home.join("first/codex"), 0o644);
         let path = format!("bin:{0}/first:{0}/bin", home.display());
-        let find = |adapter| find_along(adapter, OsStr::new(&path)).unwrap();
-        assert_eq!(find(Adapter::Codex).package, modules.join("@openai"));
-        let claude = find(Adapter::Claude);
+        let find = |name| find_along(name, OsStr::new(&path)).unwrap();
+        assert_eq!(find("codex").package, modules.join("@openai"));
+        let claude = find("claude");
         assert_eq!(claude.package, home.join("share/versions/2.1"));
         assert_eq!(claude.program, claude.package);
-        assert_eq!(find_along(Adapter::Exec, OsStr::new(&path)), None);
-        assert_eq!(find_along(Adapter::Codex, OsStr::new("")), None);
+        assert_eq!(find_along("gemini", OsStr::new(&path)), None);
+        assert_eq!(find_along("codex", OsStr::new("")), None);
     }
 
     #[test]

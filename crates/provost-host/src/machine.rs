@@ -41,7 +41,6 @@ use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
 use provost_engine::ports::{Control, Host, PortError, Watch};
 
-use crate::agent::{self, Ears};
 use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
@@ -240,16 +239,7 @@ impl Host for Machine {
             let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
             return Ok(ended.of_agent(result(), None));
         };
-        let argv = agent::find(known.adapted.adapter)?.argv(&order.argv);
-        let instruction = Stdin::Bytes(known.instruction.clone().into_bytes());
-        let stream = self.bundle.join(&run.stdout);
-        let events = known.events.clone();
-        let mut ears = Ears::open(&known.adapted, stream, &self.bundle, events, &self.known)
-            .map_err(host("write the events of the agent"))?;
-        let ended = run.follow_with(argv, instruction, watch, Some(&mut ears))?;
-        let told = ears
-            .finish()
-            .map_err(host("read the events of the agent"))?;
+        let (ended, ears, told) = run.converse(known, &order.argv, watch)?;
         let left = match result() {
             (ResultFile::Absent, _) if known.answer != Answer::Free => {
                 self.scrubbed(ears.result(&known.task_id, RESULT_LIMIT))

@@ -1,7 +1,7 @@
 //! Reads from git what a run is opened with.
 
 use provost_core::code::Code;
-use provost_core::object::{ObjectFormat, Oid};
+use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::policy::{self, Policy};
 use provost_dialects::policy as text;
@@ -45,6 +45,17 @@ impl Origin for GitOrigin<'_> {
         let mut found: Vec<RepoPath> = files.files.keys().filter_map(top).collect();
         found.dedup();
         Ok(found)
+    }
+
+    fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {
+        let whole = self.0.read_tree(tree).map_err(git)?;
+        let file = whole.files.get(&RawPath::new(path.as_str()));
+        let Some(file) = file.filter(|file| matches!(file.mode, Mode::File | Mode::Executable))
+        else {
+            return Ok(None);
+        };
+        let bytes = self.0.blob(&file.oid).map_err(git)?;
+        Ok(Some(sha256(&bytes)))
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

@@ -305,13 +305,6 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
     let mut words = Vec::new();
     words_of(&TASK_CONTRACT.schema(), &mut words);
     let mut rows = probe_some(&example, (&words, &|_| true), &judge)?;
-    for (field, by) in ELSEWHERE {
-        let row = rows
-            .get_mut(*field)
-            .ok_or_else(|| format!("`{field}` has no row"))?;
-        row.usage = "consumed";
-        row.by.push((*by).to_owned());
-    }
     let whole = sample::of(&TASK_CONTRACT.schema());
     let mut places = Vec::new();
     walk(&whole, "", &mut places);
@@ -328,13 +321,21 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
         };
         rows.insert(name, row);
     }
+    for (field, by) in ELSEWHERE {
+        let row = rows
+            .get_mut(*field)
+            .ok_or_else(|| format!("`{field}` has no row"))?;
+        row.usage = "consumed";
+        row.by.push((*by).to_owned());
+    }
+    contain(&mut rows);
     Ok(rows)
 }
 
 /// What a contract holds a run to.
 fn held_to(contract: &Contract) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         // The loop that mends takes its bounds from the document as written.
         contract.document.timeout_retry,
         contract.scope,
@@ -344,6 +345,7 @@ fn held_to(contract: &Contract) -> String {
         contract.time_limit,
         contract.limits,
         contract.result,
+        contract.audit,
     )
 }
 

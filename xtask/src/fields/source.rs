@@ -61,6 +61,25 @@ const DEPTH: &str = r#"{ "depth_budget": {
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("x_provost.target", "`provost land`"),
     ("x_provost.author", "APPROVAL_NEEDED"),
+    ("mcp_tool_set", "TOOL_REFUSED"),
+    ("tool_permissions.mcp_tools", "TOOL_REFUSED"),
+    ("assigned_agent.role", "SEARCH_UNAVAILABLE"),
+    ("task_type", "SEARCH_UNAVAILABLE"),
+    ("forbidden_actions", "the manifest: what was seen"),
+    ("inputs.artifacts[].sha256", "the file of the base commit"),
+    ("runtime_options.runner", "the agent of the run"),
+    ("runtime_options.provider", "the agent of the run"),
+    (
+        "runtime_options.execution.mcp_first",
+        "the agent of the run",
+    ),
+    ("runtime_options.strict_acceptance", "CONTRACT_INVALID"),
+    ("handoff_chain.roles", "CONTRACT_INVALID"),
+    ("handoff_chain.max_handoffs", "CONTRACT_INVALID"),
+    (
+        "role_contract.runtime_binding.model",
+        "the agent of the run",
+    ),
 ];
 
 /// Every document.

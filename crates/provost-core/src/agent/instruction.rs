@@ -29,6 +29,13 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         text.push_str("\nDo not:\n\n");
         list(&mut text, &document.forbidden_actions);
     }
+    let given = document.inputs.artifacts.iter();
+    let given = given.filter(|artifact| !artifact.name.starts_with("output_schema"));
+    let files: Vec<String> = given.map(|artifact| artifact.uri.clone()).collect();
+    if !files.is_empty() {
+        text.push_str("\n# Files to read first\n\n");
+        list(&mut text, &files);
+    }
     text.push_str("\n# Checks\n\nAfterwards these commands run on exactly what you left:\n\n");
     for test in &contract.tests {
         let duty = if test.must_pass {

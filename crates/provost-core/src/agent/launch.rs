@@ -2,15 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::mcp::Call;
 use super::{Adapted, Adapter, provider};
 use crate::contract::ResultRule;
 use crate::net::credential::DUMMY;
 use crate::{plan, review};
 
 /// Where the schema of the answer is in the box.
-pub const SCHEMA: &str = "/run/provost/answer.schema.json";
+const SCHEMA: &str = "/run/provost/answer.schema.json";
+
+/// Where the settings of Gemini CLI are in the box; they go before those of any other place.
+const SETTINGS: &str = "/run/provost/gemini.settings.json";
+
+/// What Gemini CLI loads first, so that the tree does not steer it.
+const BLINKERS: (&str, &str) = ("/run/provost/gemini.cjs", include_str!("launch/gemini.cjs"));
+
+/// Tools of Gemini CLI that act inside the box and nowhere else; it gets no others.
+const GEMINI_READS: [&str; 6] = [
+    "glob",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "run_shell_command",
+];
+
+/// Those that change files.
+const GEMINI_WRITES: [&str; 3] = ["replace", "write_file", "write_todos"];
+
+/// A name that no file and no server has.
+const NOTHING: &str = "provost-none";
 
 /// Tools of Claude Code that act inside the box and nowhere else; it gets no others.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
@@ -54,12 +77,25 @@ impl Answer {
     }
 }
 
+/// What is executed: the program of the adapter, or the command of a server.
+pub fn argv(agent: &Adapted, answer: Answer) -> Vec<String> {
+    if let Some(command) = agent.own_command() {
+        return command.to_vec();
+    }
+    let program = agent.program().map(str::to_owned);
+    program
+        .into_iter()
+        .chain(arguments(agent, answer))
+        .collect()
+}
+
 /// The arguments that follow the program; the instruction comes on its standard input.
 pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
     let mut words = match agent.adapter {
-        Adapter::Exec => Vec::new(),
+        Adapter::Exec | Adapter::Mcp => return Vec::new(),
         Adapter::Codex => codex(agent),
         Adapter::Claude => claude(agent, answer),
+        Adapter::Gemini => gemini(agent),
     };
     let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     if let Some(model) = &agent.model {
@@ -70,7 +106,8 @@ pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
         (Adapter::Claude, Some(schema)) => {
             words.extend(["--json-schema".to_owned(), schema.to_string()]);
         }
-        (Adapter::Exec, _) | (_, None) => {}
+        // Bound by words alone; see `binding`.
+        (Adapter::Exec | Adapter::Gemini | Adapter::Mcp, _) | (_, None) => {}
     }
     if agent.adapter == Adapter::Codex {
         words.push("-".to_owned());
@@ -89,8 +126,11 @@ pub fn continued(words: &[String], adapter: Adapter, thread: &str) -> Vec<String
         return words;
     }
     match adapter {
-        Adapter::Exec => {}
-        Adapter::Claude => words.extend(["--resume".to_owned(), thread.to_owned()]),
+        // A server is told the thread when it is called.
+        Adapter::Exec | Adapter::Mcp => {}
+        Adapter::Claude | Adapter::Gemini => {
+            words.extend(["--resume".to_owned(), thread.to_owned()]);
+        }
         Adapter::Codex => {
             let prompt = words.pop();
             let at = words.iter().position(|word| word == "exec");
@@ -102,25 +142,93 @@ pub fn continued(words: &[String], adapter: Adapter, thread: &str) -> Vec<String
     words
 }
 
-fn codex(agent: &Adapted) -> Vec<String> {
-    let url = agent.provider.base_url.inside(agent.provider.login);
-    let key = provider::key_variable(Adapter::Codex).unwrap_or_default();
-    // The address holds no character that a string of TOML would have to escape.
-    let model_provider = format!(
-        "model_providers.provost={{name=\"provost\",base_url=\"{url}\",env_key=\"{key}\",\
-         wire_api=\"responses\"}}"
-    );
+/// Settings of Codex, each with its value.
+fn codex_config(agent: &Adapted) -> Vec<(String, Value)> {
+    let key = provider::key_variable(agent.adapter).unwrap_or_default();
+    let model_provider = json!({
+        "name": "provost",
+        "base_url": inside(agent),
+        "env_key": key,
+        "wire_api": "responses",
+    });
     let settings = [
-        "model_provider=provost",
-        &model_provider,
+        ("model_provider", json!("provost")),
+        ("model_providers.provost", model_provider),
         // What acts at the provider, or in agents that nobody gave a contract.
-        "web_search=disabled",
-        "features.multi_agent=false",
+        ("web_search", json!("disabled")),
+        ("features.multi_agent", json!(false)),
         // The contract instructs the agent; documents of the tree are documents.
-        "project_doc_max_bytes=0",
-        "check_for_update_on_startup=false",
-        "analytics.enabled=false",
+        ("project_doc_max_bytes", json!(0)),
+        ("check_for_update_on_startup", json!(false)),
+        ("analytics.enabled", json!(false)),
     ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let server = |(name, server)| (format!("mcp_servers.{name}"), server);
+    settings
+        .into_iter()
+        .chain(servers(agent).into_iter().map(server))
+        .collect()
+}
+
+/// The servers that the program is given, as all programs are told them.
+fn servers(agent: &Adapted) -> Map<String, Value> {
+    let server = |(name, argv): (&String, &Vec<String>)| {
+        let (program, arguments) = argv.split_first()?;
+        let server = json!({ "command": program, "args": arguments });
+        Some((name.clone(), server))
+    };
+    agent.tools.iter().filter_map(server).collect()
+}
+
+/// The same as arguments.
+fn codex_settings(agent: &Adapted) -> Vec<String> {
+    let mut words = Vec::new();
+    for (name, value) in codex_config(agent) {
+        words.extend(["-c".to_owned(), format!("{name}={}", inline(&value))]);
+    }
+    words
+}
+
+/// A value as TOML writes it in one line. What is told to Codex holds no character that TOML would
+/// escape in another way than JSON.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| format!("{name}={}", inline(value));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(inline).collect();
+            format!("[{}]", values.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The address of the model, as the program is told it.
+fn inside(agent: &Adapted) -> String {
+    let provider = agent.provider.as_ref();
+    let inside = provider.map(|it| it.base_url.inside(it.login));
+    inside.unwrap_or_default()
+}
+
+/// What a server is asked to do: `prompt`, if it can be in the conversation `thread`.
+pub fn call(agent: &Adapted, prompt: &str, thread: Option<&str>) -> Option<Call> {
+    let server = agent.server.as_deref()?.clone();
+    let mut arguments = Map::new();
+    if let Some(model) = &agent.model {
+        arguments.insert("model".to_owned(), json!(model));
+    }
+    Some(Call {
+        server,
+        prompt: prompt.to_owned(),
+        arguments,
+        thread: thread.map(str::to_owned),
+    })
+}
+
+fn codex(agent: &Adapted) -> Vec<String> {
     let mut words: Vec<String> = [
         "exec",
         "--json",
@@ -131,9 +239,7 @@ fn codex(agent: &Adapted) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    for setting in settings {
-        words.extend(["-c".to_owned(), setting.to_owned()]);
-    }
+    words.extend(codex_settings(agent));
     words
 }
 
@@ -158,6 +264,10 @@ fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
+    if !agent.tools.is_empty() {
+        let config = json!({ "mcpServers": servers(agent) });
+        words.extend(["--mcp-config".to_owned(), config.to_string()]);
+    }
     if let Some(micro) = agent.budget.micro_usd {
         let amount = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
         words.extend(["--max-budget-usd".to_owned(), amount]);
@@ -165,18 +275,105 @@ fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
     words
 }
 
+fn gemini(agent: &Adapted) -> Vec<String> {
+    // It reads its prompt where it finds no terminal, and asks nobody.
+    let words = ["--output-format", "stream-json", "--approval-mode", "yolo"];
+    let mut words: Vec<String> = words.map(str::to_owned).into();
+    let names = gemini_servers(agent).join(",");
+    words.extend(["--allowed-mcp-server-names".to_owned(), names]);
+    words
+}
+
+/// The servers that may be started; the list must name something.
+fn gemini_servers(agent: &Adapted) -> Vec<&str> {
+    let names: Vec<&str> = agent.tools.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        vec![NOTHING]
+    } else {
+        names
+    }
+}
+
+/// Settings that no file of the tree, and none of its home, has a say in.
+fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
+    let mut tools = GEMINI_READS.to_vec();
+    match answer {
+        Answer::Free | Answer::Bound => tools.extend(GEMINI_WRITES),
+        Answer::Review | Answer::Plan | Answer::Split => {}
+    }
+    json!({
+        "security": {
+            "auth": { "selectedType": "gemini-api-key" },
+            "folderTrust": { "enabled": false },
+        },
+        "tools": { "sandbox": false, "core": tools, "discoveryCommand": "", "callCommand": "" },
+        "mcp": { "serverCommand": "", "allowed": gemini_servers(agent) },
+        "mcpServers": servers(agent),
+        "hooksConfig": { "enabled": false },
+        "skills": { "enabled": false },
+        "experimental": { "enableAgents": false, "extensionManagement": false },
+        "agents": { "overrides": {} },
+        "general": {
+            "enableAutoUpdate": false,
+            "enableAutoUpdateNotification": false,
+            "checkpointing": { "enabled": false },
+        },
+        "ide": { "enabled": false },
+        "privacy": { "usageStatisticsEnabled": false },
+        "telemetry": { "enabled": false },
+    })
+}
+
+/// The files that the program finds, beside those of the tree, by their place in the box.
+pub fn files(agent: &Adapted, answer: Answer) -> Vec<(&'static str, String)> {
+    let schema = answer.schema().map(|schema| (SCHEMA, schema.to_string()));
+    let settings = match agent.adapter {
+        Adapter::Exec | Adapter::Codex | Adapter::Claude | Adapter::Mcp => Vec::new(),
+        Adapter::Gemini => vec![
+            (BLINKERS.0, BLINKERS.1.to_owned()),
+            (SETTINGS, gemini_settings(agent, answer).to_string()),
+        ],
+    };
+    schema.into_iter().chain(settings).collect()
+}
+
+/// What a program that cannot be bound to a schema is told instead; its answer is held against
+/// the schema all the same.
+pub fn binding(adapter: Adapter, answer: Answer) -> String {
+    match (adapter, answer.schema()) {
+        (Adapter::Exec | Adapter::Codex | Adapter::Claude, _) | (_, None) => String::new(),
+        (Adapter::Gemini | Adapter::Mcp, Some(schema)) => format!(
+            "\nThe structured answer is your last message: one JSON object that fits this schema, \
+             and nothing before or after it.\n\n{schema}\n"
+        ),
+    }
+}
+
 /// The variables that the program finds; where it keeps its things follows from its home.
 pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
-    let url = agent.provider.base_url.inside(agent.provider.login);
+    let url = inside(agent);
     let mut variables: Vec<(&str, String)> = match agent.adapter {
-        Adapter::Exec | Adapter::Codex => Vec::new(),
+        Adapter::Exec | Adapter::Codex | Adapter::Mcp => Vec::new(),
         Adapter::Claude => vec![
             ("ANTHROPIC_BASE_URL", url),
             ("DISABLE_AUTOUPDATER", "1".to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
         ],
+        Adapter::Gemini => vec![
+            ("GOOGLE_GEMINI_BASE_URL", url),
+            ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", SETTINGS.to_owned()),
+            ("NODE_OPTIONS", format!("--require={}", BLINKERS.0)),
+            ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+            ("GEMINI_SANDBOX", "false".to_owned()),
+            ("GEMINI_TELEMETRY_ENABLED", "false".to_owned()),
+            ("GOOGLE_GENAI_USE_VERTEXAI", "false".to_owned()),
+            ("GOOGLE_GENAI_USE_GCA", "false".to_owned()),
+            ("GEMINI_CLI_NO_RELAUNCH", "true".to_owned()),
+            ("NO_BROWSER", "true".to_owned()),
+        ],
     };
-    if let Some(key) = provider::key_variable(agent.adapter) {
+    let key = provider::key_variable(agent.adapter);
+    if let Some(key) = key.filter(|_| agent.provider.is_some()) {
         // The program does not start without one.
         variables.push((key, DUMMY.to_owned()));
     }

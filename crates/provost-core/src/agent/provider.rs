@@ -126,7 +126,7 @@ struct Home {
 fn home(adapter: Adapter) -> Option<Home> {
     match adapter {
         Adapter::Exec => None,
-        Adapter::Codex => Some(Home {
+        Adapter::Codex | Adapter::Mcp => Some(Home {
             url: "https://api.openai.com/v1",
             field: "Authorization: Bearer ",
             variable: "OPENAI_API_KEY",
@@ -135,6 +135,11 @@ fn home(adapter: Adapter) -> Option<Home> {
             url: "https://api.anthropic.com",
             field: "X-Api-Key: ",
             variable: "ANTHROPIC_API_KEY",
+        }),
+        Adapter::Gemini => Some(Home {
+            url: "https://generativelanguage.googleapis.com",
+            field: "X-Goog-Api-Key: ",
+            variable: "GEMINI_API_KEY",
         }),
     }
 }

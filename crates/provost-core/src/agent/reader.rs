@@ -1,5 +1,7 @@
 //! Follows what an agent prints, line by line, and keeps the sum of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,6 +9,8 @@ use super::Adapter;
 use super::claude::{self, Tally};
 use super::codex;
 use super::event::{Event, Usage};
+use super::gemini::{self, Speech};
+use super::mcp::{self, Breach, Call, Dialogue};
 
 /// The longest line that is read; a longer one is counted and left out.
 const LONGEST_LINE: usize = 4 << 20;
@@ -19,7 +23,11 @@ pub struct Reader {
     /// Whether the rest of a line that is too long is still to come.
     skipping: bool,
     tally: Tally,
+    speech: Speech,
+    dialogue: Option<Dialogue>,
     last: String,
+    /// What the contract asks the agent not to do, in lower case.
+    forbidden: Vec<String>,
     answer: Option<Value>,
     sum: Sum,
 }
@@ -35,6 +43,9 @@ pub struct Sum {
     pub unread: u64,
     /// What was spent, as the agent says.
     pub usage: Usage,
+    /// How often a tool was used for what the contract asks not to do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub forbidden: BTreeMap<String, u64>,
     /// How the program calls the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -51,6 +62,8 @@ pub enum End {
     Done,
     /// It gave up, with these words.
     GaveUp(String),
+    /// It does not speak as it has to; in which way.
+    Broken(String),
 }
 
 impl Reader {
@@ -61,10 +74,57 @@ impl Reader {
             line: Vec::new(),
             skipping: false,
             tally: Tally::default(),
+            speech: Speech::default(),
+            dialogue: None,
             last: String::new(),
+            forbidden: Vec::new(),
             answer: None,
             sum: Sum::default(),
         }
+    }
+
+    /// Looks out for `actions` among what tools are used for.
+    #[must_use]
+    pub fn minding(mut self, actions: &[String]) -> Self {
+        let words = actions.iter().map(|action| action.trim().to_lowercase());
+        self.forbidden = words.filter(|action| !action.is_empty()).collect();
+        self
+    }
+
+    /// Begins to speak with a server that is to do `call`.
+    pub fn speaking(call: Call) -> Self {
+        Self {
+            dialogue: Some(Dialogue::begin(call)),
+            ..Self::new(Adapter::Mcp)
+        }
+    }
+
+    /// What is to be sent to the program since the last time.
+    pub fn take_words(&mut self) -> Vec<u8> {
+        let dialogue = self.dialogue.as_mut();
+        dialogue.map(Dialogue::take_words).unwrap_or_default()
+    }
+
+    /// Whether everything was said in a conversation; there is none with most programs.
+    pub fn is_over(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(Dialogue::is_over)
+    }
+
+    /// Ends a conversation that cannot go on.
+    pub fn break_off(&mut self, why: &str) -> Vec<Event> {
+        self.broken(Breach(why.to_owned()))
+    }
+
+    fn broken(&mut self, Breach(words): Breach) -> Vec<Event> {
+        let Some(dialogue) = self.dialogue.as_mut().filter(|it| !it.is_over()) else {
+            return Vec::new();
+        };
+        dialogue.close();
+        let text = format!("the server {words}");
+        self.sum.end = Some(End::Broken(words));
+        let event = Event::Error { text };
+        self.note(&event);
+        vec![event]
     }
 
     /// What it comes to so far.
@@ -113,12 +173,23 @@ impl Reader {
         let read = serde_json::from_slice::<Value>(&line);
         let Some(line) = read.ok().filter(|line| !too_long && line.is_object()) else {
             self.sum.unread += 1;
-            return Vec::new();
+            let what = if too_long {
+                "printed a line of more than 4 MiB"
+            } else {
+                "printed what is no message"
+            };
+            return self.break_off(what);
         };
         let events = match self.adapter {
             Adapter::Exec => Vec::new(),
             Adapter::Codex => codex::events(&line, &self.last),
             Adapter::Claude => claude::events(&line, &mut self.tally),
+            Adapter::Gemini => gemini::events(&line, &mut self.speech),
+            Adapter::Mcp => match self.dialogue.as_mut().map(|it| it.hear(&line)) {
+                Some(Ok(events)) => events,
+                Some(Err(breach)) => return self.broken(breach),
+                None => Vec::new(),
+            },
         };
         self.keep_answer(&line);
         if events.is_empty() && self.stirs(&line) {
@@ -138,6 +209,8 @@ impl Reader {
             Adapter::Codex => kind.starts_with("item.") && text(line, "/item/type") != "error",
             // What is of the system tells of retries, too.
             Adapter::Claude => matches!(kind, "assistant" | "user" | "stream_event"),
+            Adapter::Gemini => kind == "tool_result" || text(line, "/role") == "assistant",
+            Adapter::Mcp => mcp::stirs(line),
         }
     }
 
@@ -151,7 +224,14 @@ impl Reader {
             Event::Usage(usage) => sum.usage = *usage,
             Event::Final { ok: true, .. } => sum.end = Some(End::Done),
             Event::Final { ok: false, text } => sum.end = Some(End::GaveUp(text.clone())),
-            Event::Tool { .. } | Event::FileChange { .. } | Event::Error { .. } => {}
+            Event::Tool { detail, .. } => {
+                let detail = detail.to_lowercase();
+                let seen = self.forbidden.iter().filter(|it| detail.contains(*it));
+                for action in seen {
+                    *sum.forbidden.entry(action.clone()).or_default() += 1;
+                }
+            }
+            Event::FileChange { .. } | Event::Error { .. } => {}
         }
     }
 
@@ -165,9 +245,23 @@ impl Reader {
                 message.then(|| serde_json::from_str(words).unwrap_or(Value::from(words)))
             }
             Adapter::Claude => line.get("structured_output").cloned(),
+            Adapter::Gemini => (text(line, "/type") == "result").then(|| self.speech.answer()),
+            Adapter::Mcp => {
+                let words = self.dialogue.as_ref().and_then(Dialogue::answer);
+                words.map(spoken)
+            }
         };
         self.answer = found.or(self.answer.take());
     }
+}
+
+/// The answer that `words` hold, with or without the fence that models like to put around it; what
+/// is no JSON stays a text.
+pub(super) fn spoken(words: &str) -> Value {
+    let bare = words.trim();
+    let fenced = bare.strip_prefix("```json").or(bare.strip_prefix("```"));
+    let inner = fenced.and_then(|rest| rest.strip_suffix("```"));
+    serde_json::from_str(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
 }
 
 /// The text at `place`, or none.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::event::{Event, Usage};
@@ -12,10 +14,12 @@ fn agent(adapter: Adapter) -> Adapted {
     Adapted {
         adapter,
         model: None,
-        provider: Provider {
+        provider: Some(Provider {
             base_url: provider::default(adapter).unwrap(),
             login: Login::Brokered,
-        },
+        }),
+        server: None,
+        tools: BTreeMap::new(),
         budget: Budget::default(),
     }
 }
@@ -47,6 +51,55 @@ const CLAUDE: &str = r#"{"type":"system","subtype":"init","session_id":"s-1"}
 {"type":"user","message":{"content":[{"type":"tool_result","content":"a"}]}}
 {"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","name":"Edit","input":{"file_path":"/workspace/a"}}],"usage":{"input_tokens":2,"output_tokens":2}}}
 {"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.0123,"usage":{"input_tokens":12,"cache_creation_input_tokens":3,"cache_read_input_tokens":7,"output_tokens":9},"structured_output":{"status":"SUCCESS"}}"#;
+
+const GEMINI: &str = r#"{"type":"init","session_id":"g-1","model":"m-1"}
+{"type":"message","role":"user","content":"the instruction"}
+{"type":"message","role":"assistant","content":"I lo","delta":true}
+{"type":"message","role":"assistant","content":"ok","delta":true}
+{"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"ls"}}
+{"type":"tool_result","tool_id":"1","status":"success","output":"a"}
+{"type":"tool_use","tool_name":"write_file","tool_id":"2","parameters":{"file_path":"/workspace/a"}}
+{"type":"error","severity":"warning","message":"loop"}
+{"type":"message","role":"assistant","content":"```json\n{\"status\":","delta":true}
+{"type":"message","role":"assistant","content":"\"SUCCESS\"}\n```","delta":true}
+{"type":"result","status":"success","stats":{"total_tokens":60,"input_tokens":30,"output_tokens":25,"cached":20}}"#;
+
+#[test]
+fn what_comes_in_pieces_is_told_whole() {
+    for size in [1, 7, 100_000] {
+        let (events, reader) = read(Adapter::Gemini, GEMINI, size);
+        let text = |text: &str| Event::Message {
+            text: text.to_owned(),
+        };
+        assert_eq!(events[1], text("I look"));
+        let kinds: Vec<_> = events
+            .iter()
+            .map(|event| serde_json::to_value(event).unwrap()["kind"].clone())
+            .collect();
+        let want = [
+            "session",
+            "message",
+            "tool",
+            "file_change",
+            "error",
+            "message",
+            "usage",
+            "final",
+        ];
+        assert_eq!(kinds, want);
+        let sum = reader.sum();
+        assert_eq!((sum.events, sum.unread), (8, 0));
+        // Four pieces, a result of a tool, and what is an event.
+        assert_eq!(sum.progress, 11);
+        assert_eq!((sum.usage.input_tokens, sum.usage.tokens()), (30, 40));
+        let thread = sum.thread.as_deref();
+        assert_eq!((thread, &sum.end), (Some("g-1"), &Some(End::Done)));
+        assert_eq!(reader.answer(), Some(&json!({ "status": "SUCCESS" })));
+    }
+    let failed = r#"{"type":"result","status":"error","error":{"message":"no model"}}"#;
+    let gave_up = Some(End::GaveUp("no model".to_owned()));
+    assert_eq!(read(Adapter::Gemini, failed, 9).1.sum().end, gave_up);
+}
 
 #[test]
 fn both_programs_tell_the_same_kinds_of_things() {
@@ -229,8 +282,12 @@ fn only_the_makers_own_place_is_chosen_with_the_agent() {
             Adapter::Claude,
             "https://api.anthropic.com:443 X-Api-Key: $ANTHROPIC_API_KEY",
         ),
+        (
+            Adapter::Gemini,
+            "https://generativelanguage.googleapis.com:443 X-Goog-Api-Key: $GEMINI_API_KEY",
+        ),
     ] {
-        let mut provider = agent(adapter).provider;
+        let mut provider = agent(adapter).provider.unwrap();
         let credential = provider.credential(adapter).unwrap();
         assert_eq!(credential.to_string(), want);
         assert!(provider.is_makers_own(adapter));
@@ -287,13 +344,25 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_box() {
         let key = provider::key_variable(adapter).unwrap();
         assert_eq!(environment[key], "kept-outside-the-box");
         let (own, off) = match adapter {
-            Adapter::Codex => ("--output-schema /run/", "web_search=disabled"),
+            Adapter::Codex => ("--output-schema /run/", "web_search=\"disabled\""),
+            Adapter::Gemini => (
+                "--approval-mode yolo",
+                "--allowed-mcp-server-names provost-none",
+            ),
             _ => ("--max-budget-usd 1.500000", "--tools Bash,"),
         };
         assert!(words.contains(own) && words.contains(off), "{words}");
         assert!(!words.contains("WebSearch"), "{words}");
         let all = format!("{words} {environment:?}");
         assert!(!all.contains("https://"), "the box speaks plainly: {all}");
+    }
+    let gemini = agent(Adapter::Gemini);
+    for (answer, writes) in [(Answer::Bound, true), (Answer::Review, false)] {
+        let files = launch::files(&gemini, answer);
+        let settings = &files.last().unwrap().1;
+        assert_eq!(settings.contains("write_file"), writes);
+        assert!(!settings.contains("web"), "{settings}");
+        assert!(launch::binding(Adapter::Gemini, answer).contains("\"required\""));
     }
     for name in ["", "-m", "a b", "a\"b", "a\nb"] {
         assert!(!is_model(name), "{name:?}");

@@ -1,7 +1,10 @@
 //! Reads what a policy says about an agent.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
+use super::mcp::{self, Server};
 use super::provider::{self, BaseUrl, Login, Provider};
 use super::{Adapted, Adapter, Agent, Budget, is_model};
 use crate::gate::command;
@@ -20,6 +23,8 @@ pub struct Written {
     login: Option<Login>,
     max_tokens: Option<u64>,
     max_cost_usd: Option<f64>,
+    tool: Option<String>,
+    reply_tool: Option<String>,
 }
 
 impl Written {
@@ -31,6 +36,11 @@ impl Written {
                 let problem = "is missing; an agent is a `command`, or has an `adapter`";
                 return Err(("command", problem.to_owned()));
             }
+            (Adapter::Mcp, Some(_)) => Adapter::Mcp,
+            (Adapter::Mcp, None) => {
+                let problem = "is missing; it starts the server";
+                return Err(("command", problem.to_owned()));
+            }
             (adapter, Some(_)) => {
                 let problem = format!("cannot be chosen: the adapter `{adapter}` has its own");
                 return Err(("command", problem));
@@ -40,15 +50,18 @@ impl Written {
         if let Some(model) = self.model.as_deref().filter(|model| !is_model(model)) {
             return Err(("model", format!("`{model}` cannot be the name of a model")));
         }
+        let server = self.server(adapter)?;
         let base_url = match &self.base_url {
+            // A server may have a model anywhere, or none.
+            None if server.is_some() => None,
             None => provider::default(adapter),
             Some(text) => Some(
                 BaseUrl::parse(text).map_err(|error| ("base_url", format!("`{text}` {error}")))?,
             ),
         };
-        let Some(base_url) = base_url else {
-            return Err(("base_url", "is missing".to_owned()));
-        };
+        if base_url.is_none() && self.login.is_some() {
+            return Err(("login", "needs a `base_url`".to_owned()));
+        }
         Ok(Agent::Adapted(Adapted {
             adapter,
             budget: Budget {
@@ -56,10 +69,36 @@ impl Written {
                 micro_usd: self.max_cost_usd.map(micro).transpose()?,
             },
             model: self.model,
-            provider: Provider {
+            provider: base_url.map(|base_url| Provider {
                 base_url,
                 login: self.login.unwrap_or_default(),
-            },
+            }),
+            server: server.map(Box::new),
+            // A contract says which.
+            tools: BTreeMap::new(),
+        }))
+    }
+
+    /// The server that an agent is.
+    fn server(&self, adapter: Adapter) -> Result<Option<Server>, (&'static str, String)> {
+        let names = [("tool", &self.tool), ("reply_tool", &self.reply_tool)];
+        for (field, name) in names {
+            let Some(name) = name else { continue };
+            if adapter != Adapter::Mcp {
+                return Err((field, "is for the adapter `mcp` alone".to_owned()));
+            }
+            if !mcp::is_tool(name) {
+                return Err((field, format!("`{name}` cannot be the name of a tool")));
+            }
+        }
+        let Some(text) = self.command.as_ref().filter(|_| adapter == Adapter::Mcp) else {
+            return Ok(None);
+        };
+        let name = |name: &Option<String>, usual: &str| name.clone().unwrap_or(usual.to_owned());
+        Ok(Some(Server {
+            tool: name(&self.tool, mcp::TOOL),
+            reply_tool: name(&self.reply_tool, mcp::REPLY_TOOL),
+            command: words(text)?,
         }))
     }
 
@@ -70,18 +109,24 @@ impl Written {
             ("login", self.login.is_some()),
             ("max_tokens", self.max_tokens.is_some()),
             ("max_cost_usd", self.max_cost_usd.is_some()),
+            ("tool", self.tool.is_some()),
+            ("reply_tool", self.reply_tool.is_some()),
         ];
         if let Some((field, _)) = others.into_iter().find(|(_, there)| *there) {
             // Nobody would keep it.
             let problem = "needs an adapter; a command is started as it is".to_owned();
             return Err((field, problem));
         }
-        let argv = command::split(text).map_err(|flaw| ("command", format!("`{text}`: {flaw}")))?;
-        if argv.is_empty() {
-            return Err(("command", "is empty".to_owned()));
-        }
-        Ok(Agent::Command(argv))
+        words(text).map(Agent::Command)
     }
+}
+
+fn words(text: &str) -> Result<Vec<String>, (&'static str, String)> {
+    let argv = command::split(text).map_err(|flaw| ("command", format!("`{text}`: {flaw}")))?;
+    if argv.is_empty() {
+        return Err(("command", "is empty".to_owned()));
+    }
+    Ok(argv)
 }
 
 fn tokens(most: Option<u64>) -> Result<Option<u64>, (&'static str, String)> {

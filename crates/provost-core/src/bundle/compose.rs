@@ -3,6 +3,7 @@
 //! Everything here is computed from the ledger's state and the digests of the files, so writing a
 //! bundle twice gives the same bytes. What a run did not reach is said so, never filled in.
 
+mod binding;
 mod commands;
 mod manifest;
 mod review;

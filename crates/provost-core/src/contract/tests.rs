@@ -286,11 +286,35 @@ fn the_network_is_what_both_fields_say() {
 
 #[test]
 fn what_we_cannot_keep_is_refused() {
-    for field in ["handoff_chain", "browser_policy", "runtime_options"] {
+    let strict = json!({ "strict_acceptance": true });
+    for (field, value, want) in [
+        ("handoff_chain", json!({ "enabled": false }), "ok"),
+        (
+            "handoff_chain",
+            json!({ "enabled": true, "roles": ["PM", "TECH_LEAD", "WORKER"], "max_handoffs": 1 }),
+            "/handoff_chain/max_handoffs is 1, and the roles pass work on 2 times",
+        ),
+        (
+            "handoff_chain",
+            json!({ "enabled": true, "roles": ["PM", "TECH_LEAD", "WORKER"] }),
+            "/handoff_chain/enabled passes work on",
+        ),
+        ("browser_policy", json!({}), "/browser_policy"),
+        ("runtime_options", strict.clone(), "ok"),
+        ("audit_only", json!(true), "ok"),
+    ] {
         let mut document = good();
-        document[field] = json!({});
-        assert!(check(&document).contains(field), "{field}");
+        document[field] = value;
+        assert!(check(&document).contains(want), "{}", check(&document));
     }
+    let mut document = good();
+    document["runtime_options"] = strict;
+    document["acceptance_tests"][0]["cmd"] = json!("echo fine");
+    assert!(
+        check(&document).contains("/acceptance_tests/0/cmd"),
+        "{}",
+        check(&document)
+    );
     let mut document = good();
     document["surprise"] = json!(1);
     let words = check(&document);

@@ -40,6 +40,30 @@ pub enum Form {
 ///
 /// `None` means that more has to come.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, HeadError> {
+    parse_for(bytes, place)
+}
+
+/// The same for a request in a tunnel to `target` that is not encrypted: it names a path alone.
+pub fn parse_within(
+    bytes: &[u8],
+    target: &Endpoint,
+) -> Result<Option<(Request, usize)>, HeadError> {
+    parse_for(bytes, |method, path| {
+        let path = std::str::from_utf8(path).map_err(|_| HeadError::FirstLine)?;
+        let plain = path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        if method == "CONNECT" || !path.starts_with('/') || !plain {
+            return Err(HeadError::FirstLine);
+        }
+        Ok((target.clone(), Form::Plain(path.to_owned())))
+    })
+}
+
+fn parse_for(
+    bytes: &[u8],
+    place: impl FnOnce(&str, &[u8]) -> Result<(Endpoint, Form), HeadError>,
+) -> Result<Option<(Request, usize)>, HeadError> {
     let Some((line, fields, length)) = field::split(bytes)? else {
         return Ok(None);
     };
@@ -339,6 +363,33 @@ mod tests {
         assert_eq!(parse(b"GET / HTTP/1.1\n"), Err(HeadError::LineEnd));
         assert_eq!(parse(b"GET http://a.example/ HTTP/1.1\r"), Ok(None));
         assert_eq!(parse(b""), Ok(None));
+    }
+
+    #[test]
+    fn a_tunnel_that_is_read_leads_to_its_own_place_only() {
+        use HeadError as E;
+        let target = Endpoint::parse("a.example:443").unwrap();
+        let within = |text: &str| {
+            let read = parse_within(text.as_bytes(), &target);
+            read.map(|read| read.map(|(request, _)| (request.target.to_string(), request.form)))
+        };
+        let path = Form::Plain("/v1?x".to_owned());
+        assert_eq!(
+            within("POST /v1?x HTTP/1.1\r\nHost: a.example:443\r\n\r\n"),
+            Ok(Some(("a.example:443".to_owned(), path)))
+        );
+        for (line, error) in [
+            ("GET / HTTP/1.1\r\nHost: b.example:443", E::HostMismatch),
+            ("GET / HTTP/1.1", E::Count("host")),
+            (
+                "GET http://b.example/ HTTP/1.1\r\nHost: b.example",
+                E::FirstLine,
+            ),
+            ("CONNECT /x HTTP/1.1\r\nHost: a.example:443", E::FirstLine),
+            ("GET /#x HTTP/1.1\r\nHost: a.example:443", E::FirstLine),
+        ] {
+            assert_eq!(within(&format!("{line}\r\n\r\n")), Err(error), "{line}");
+        }
     }
 
     #[test]

@@ -234,6 +234,18 @@ pub struct Adaptation {
     pub task_id: String,
     /// The file of the bundle for what it did.
     pub events: String,
+    /// What the contract asks it not to do.
+    pub forbidden: Vec<String>,
+    /// The conversation that it goes on with, if it can be told one.
+    pub thread: Option<String>,
+}
+
+impl Adaptation {
+    /// The place of its model.
+    pub fn model(&self) -> Option<&Endpoint> {
+        let provider = self.adapted.provider.as_ref();
+        provider.map(|provider| &provider.base_url.endpoint)
+    }
 }
 
 /// The contract of an attempt that mends.

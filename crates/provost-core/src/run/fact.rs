@@ -16,6 +16,8 @@ pub use crossed::Crossed;
 pub use fix::{Fix, Trigger};
 pub use layer::{Layered, Made};
 pub use review::{ReviewRun, Reviewer};
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 pub use tested::{BoxTest, Probe, Probed};
 pub use told::Told;
@@ -204,6 +206,9 @@ pub struct Opened {
     /// Limits that the repository's policy at the base has for contracts that say nothing.
     #[serde(default, skip_serializing_if = "Asked::is_empty")]
     pub limits: Asked,
+    /// The files of the base that the contract refers to, each with the SHA-256 of its bytes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub artifacts: BTreeMap<String, String>,
     /// The weakest box that the repository's policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,

@@ -6,7 +6,8 @@
 //!   names the evidence; [`beyond`] refuses any other difference.
 //! - Only a reviewer's refusal and a failed acceptance command are mended: never a change beyond the
 //!   contract, a changed tree, or a machine that failed.
-//! - The candidate that was refused is where the next attempt begins, and is judged against the base.
+//! - The candidate that was refused is where the next attempt begins, unless the contract wants it
+//!   reset; it is judged against the base in any case.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ use super::fact::{
 };
 use super::{Gate, Misplaced, Next, State, Step};
 use crate::code::Code;
-use crate::contract::document::{Artifact, Document};
+use crate::contract::document::{Artifact, Document, RollbackStrategy};
 use crate::contract::{self, Contract, Problem};
 use crate::object::sha256;
 use crate::path::is_segment;
@@ -164,10 +165,19 @@ impl State {
     /// What the next attempt is told: the task as it was, and what came of it so far.
     fn spec(&self, gate: Gate, evidence: &[Evidence], texts: &BTreeMap<String, Vec<u8>>) -> String {
         let mut text = self.opened.contract.inputs.spec.trim_end().to_owned();
-        text.push_str(
-            "\n\n# What came of it so far\n\nThe files are as an earlier attempt left them. It kept \
-             to the contract, and was refused. Mend it; everything that the contract asks for \
-             still holds for the whole of the change.\n\n",
+        let files = match self.opened.contract.rollback.strategy {
+            RollbackStrategy::GitResetHard => {
+                "The files are as they were before: what an earlier attempt did was taken back."
+            }
+            RollbackStrategy::WorktreeDrop | RollbackStrategy::GitRevertCommit => {
+                "The files are as an earlier attempt left them."
+            }
+        };
+        let _ = write!(
+            text,
+            "\n\n# What came of it so far\n\n{files} It kept to the contract, and was refused. Mend \
+             it; everything that the contract asks for still holds for the whole of the \
+             change.\n\n",
         );
         for past in &self.past {
             let _ = writeln!(text, "- attempt {}: {}", past.attempt, past.refusal.reason);

@@ -6,6 +6,8 @@ mod acceptance;
 mod looker;
 mod program;
 mod review;
+mod runtime;
+mod tools;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, render_ending};
@@ -63,6 +65,11 @@ impl Opened {
             Trust::FromFile
         };
         let contract = contract::resolve(document, &policy, trust)?;
+        let mut problems = self.ungiven(&contract.document);
+        problems.extend(self.unlike(&contract.document));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         if let Some(lack) = self.lacks(contract.tier) {
             return Err(vec![Problem {
                 path: "/x_provost/tier".to_owned(),
@@ -172,6 +179,9 @@ impl State {
             return missing(Code::DiffRefused, "nothing was captured");
         };
         let verdict = self.judge_changes(contract, &captured.changes, &captured.findings);
+        if contract.audit {
+            return audited(verdict, &captured.changes);
+        }
         if verdict.allow && captured.changes.is_empty() {
             return Verdict::deny(Code::EmptyDiff, "the agent changed nothing that could land");
         }
@@ -213,6 +223,21 @@ impl State {
     }
 }
 
+/// What is said of a change under a contract for an audit, which wants none.
+fn audited(verdict: Verdict, changes: &[Change]) -> Verdict {
+    if !verdict.allow {
+        return verdict;
+    }
+    if changes.is_empty() {
+        return Verdict::allow("nothing was changed, as an audit wants it");
+    }
+    let files = counted(changes.len(), "file");
+    let reason = format!("the contract is for an audit, and {files} changed");
+    let row = |change: &Change| json!({ "path": change.path, "problem": "changed in an audit" });
+    let rows: Vec<Value> = changes.iter().map(row).collect();
+    Verdict::deny(Code::DiffRefused, reason).with(json!({ "findings": rows }))
+}
+
 /// Whether the acceptance commands left the tree they judged as it was.
 pub fn judge_unaltered(run: &TestRun) -> Verdict {
     if run.altered.is_empty() {
@@ -247,13 +272,18 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
     };
     let seconds = agent.wall_ms / 1000;
     match agent.ending {
-        Ending::Exited(0) => match &opened.adapted {
-            None => Verdict::allow("the agent ended by itself"),
-            Some(adapted) => judge_words(agent, adapted),
+        Ending::Exited(0) | Ending::Dismissed => match (&opened.adapted, agent.ending) {
+            (Some(adapted), _) => judge_words(agent, adapted),
+            (None, Ending::Exited(_)) => Verdict::allow("the agent ended by itself"),
+            (None, _) => missing(
+                Code::AgentFailed,
+                "nobody spoke with the agent that was ended",
+            ),
         },
         Ending::Exited(status) => {
             let words = match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
                 Some(End::GaveUp(words)) => format!(": {words}"),
+                Some(End::Broken(words)) => return broken(words),
                 Some(End::Done) | None => String::new(),
             };
             let reason = format!("the agent ended with status {status}{words}");
@@ -347,11 +377,16 @@ fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
         Some(End::GaveUp(words)) => {
             Verdict::deny(Code::AgentFailed, format!("the agent gave up: {words}"))
         }
+        Some(End::Broken(words)) => broken(words),
         None => missing(
             Code::AgentFailed,
             "the agent ended without saying that it came to its end",
         ),
     }
+}
+
+fn broken(words: &str) -> Verdict {
+    Verdict::deny(Code::AgentProtocol, format!("the agent {words}"))
 }
 
 /// In what the agent went beyond its budget.

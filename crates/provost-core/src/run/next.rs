@@ -87,6 +87,11 @@ impl State {
         }))
     }
 
+    /// Whether the run publishes nothing, because its contract is for an audit.
+    fn audits(&self) -> bool {
+        self.contract.as_ref().is_ok_and(|contract| contract.audit)
+    }
+
     /// The end: save what is on disk and remove it, then this is the answer.
     fn wind_up(&self, answer: Verdict) -> Next {
         if self.site == Site::Empty {
@@ -109,7 +114,7 @@ impl State {
             self.consent().unwrap_or(Next::Judge(Gate::Policy))
         } else if self.fence.is_none() {
             Next::Do(Step::Lease)
-        } else if self.published.is_some() {
+        } else if self.published.is_some() || (self.audits() && judged(Gate::Tree)) {
             self.wind_up(Verdict::allow("every gate passed"))
         } else if self.layers.is_none() && !self.opened.prepare.is_empty() {
             Next::Do(Step::Prepare)

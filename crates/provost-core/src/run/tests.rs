@@ -3,6 +3,7 @@ mod effect;
 mod fix;
 mod lost;
 mod program;
+mod promises;
 mod review;
 mod tier;
 
@@ -89,6 +90,7 @@ fn opened() -> Fact {
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
+        artifacts: std::collections::BTreeMap::new(),
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,

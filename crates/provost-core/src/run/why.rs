@@ -183,6 +183,7 @@ fn remedy(code: Code) -> &'static str {
         Code::EmptyDiff => "a run has to leave a change; say in the objective what is to change",
         Code::TreeChanged => "an acceptance command has to leave tracked files as they are",
         Code::Cancelled => "somebody ended the run; start it again",
+        Code::AgentProtocol => "a server has to keep to MCP; what it printed is in the bundle",
         Code::AgentFailed => "the agent has to end well; what it printed is in the bundle",
         Code::TokenLimit => {
             "what an agent may spend is said in `provost.toml` of the base, under its name"

@@ -110,6 +110,7 @@ fn opened(draft: &Draft) -> Fact {
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
+        artifacts: std::collections::BTreeMap::new(),
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,

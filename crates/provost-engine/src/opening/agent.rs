@@ -26,7 +26,12 @@ pub(super) struct Hired {
 }
 
 /// The agent that the person wants: a command, one of the policy, or an adapter by its name.
-pub(super) fn hire(agent: &Agent, policy: &Policy, answer: Answer) -> Result<Hired, PortError> {
+pub(super) fn hire(
+    agent: &Agent,
+    policy: &Policy,
+    answer: Answer,
+    tools: &[String],
+) -> Result<Hired, PortError> {
     let name = match agent {
         Agent::Typed(text) => return typed(text).map(Hired::command),
         Agent::Named(name) => name,
@@ -39,11 +44,16 @@ pub(super) fn hire(agent: &Agent, policy: &Policy, answer: Answer) -> Result<Hir
             known.and_then(|adapter| adapter.plain())
         }
     };
-    let adapted = adapted.ok_or_else(|| unknown(name, policy))?;
-    let program = adapted.adapter.program().map(str::to_owned);
-    let words = launch::arguments(&adapted, answer);
+    let mut adapted = adapted.ok_or_else(|| unknown(name, policy))?;
+    // What the policy does not know is missing here, and refused by the gate.
+    let known = tools
+        .iter()
+        .filter_map(|name| policy.servers.get_key_value(name));
+    adapted.tools = known
+        .map(|(name, argv)| (name.clone(), argv.clone()))
+        .collect();
     Ok(Hired {
-        argv: program.into_iter().chain(words).collect(),
+        argv: launch::argv(&adapted, answer),
         adapted: Some(adapted),
     })
 }
@@ -67,10 +77,12 @@ pub(crate) fn looker(
     places: &[String],
     answer: Answer,
 ) -> Result<Reviewer, PortError> {
-    let hired = hire(agent, policy, answer)?;
-    let model = hired.adapted.as_ref();
-    let model = model.map(|adapted| &adapted.provider.base_url.endpoint);
-    let needed = |it: &&Credential| model.is_none_or(|model| it.endpoint == *model);
+    let hired = hire(agent, policy, answer, &[])?;
+    let known = hired.adapted.as_ref();
+    let model = known.and_then(|adapted| adapted.provider.as_ref());
+    let needed = |it: &&Credential| {
+        known.is_none() || model.is_some_and(|model| it.endpoint == model.base_url.endpoint)
+    };
     let typed: Vec<Credential> = typed.iter().filter(needed).cloned().collect();
     Ok(Reviewer {
         name: match agent {
@@ -102,7 +114,9 @@ impl Hired {
         places: &[String],
     ) -> Result<Vec<Credential>, PortError> {
         let Some(Adapted {
-            adapter, provider, ..
+            adapter,
+            provider: Some(provider),
+            ..
         }) = &self.adapted
         else {
             return Ok(typed);

@@ -1,7 +1,7 @@
 //! A repository of one commit.
 
 use provost_core::code::Code;
-use provost_core::object::{ObjectFormat, Oid};
+use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
 
@@ -58,6 +58,11 @@ impl Origin for SimOrigin {
 
     fn directories(&self, _: &Oid) -> Result<Vec<RepoPath>, PortError> {
         Ok(self.directories.clone())
+    }
+
+    fn digest(&self, _: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {
+        // Every file holds its own name.
+        Ok(Some(sha256(path.as_str().as_bytes())))
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

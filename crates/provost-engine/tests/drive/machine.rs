@@ -169,6 +169,7 @@ fn opening(retries: u32) -> Opened {
         prepare: vec![dependencies()],
         loopback: false,
         limits: Asked::default(),
+        artifacts: std::collections::BTreeMap::new(),
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,

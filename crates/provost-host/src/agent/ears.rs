@@ -1,27 +1,77 @@
-//! Listens to an agent at work: follows the file of its stream, and writes down what it tells.
+//! Listens to an agent at work: follows the file of its stream, writes down what it tells, and
+//! answers where it is a server.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use provost_core::agent::Budget;
 use provost_core::agent::event::Event;
 use provost_core::agent::launch;
 use provost_core::agent::reader::{End, Reader, Sum};
-use provost_core::agent::{Adapted, Budget};
 use provost_core::object::hex;
+use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{ResultFile, Stream, Told};
 use provost_core::secret::Known;
+use rustix::pipe::PipeFlags;
 use sha2::{Digest as _, Sha256};
 
-use crate::boxes;
+use crate::boxes::{self, Stdin};
 
 /// What is read at once.
 const CHUNK: usize = 256 << 10;
+
+/// How much of a conversation is kept, and can be heard while it goes on.
+pub(super) const LONGEST_TALK: u64 = 64 << 20;
+
+/// How long a server that was told everything may take to leave.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What is to become of an agent, by what it told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// It may go on.
+    Continue,
+    /// It has spent more than it may.
+    Overspent,
+    /// It is through, or cannot be understood.
+    Dismiss,
+}
+
+/// What is said to a server.
+#[derive(Debug)]
+struct Voice {
+    /// Never blocks; nothing once everything was said.
+    pipe: Option<OwnedFd>,
+    waiting: Vec<u8>,
+    /// When everything was said.
+    since: Option<Instant>,
+}
+
+impl Voice {
+    /// Says what goes now.
+    fn push(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        while !self.waiting.is_empty() {
+            match rustix::io::write(pipe, &self.waiting) {
+                Ok(length) => drop(self.waiting.drain(..length)),
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // It does not listen any more; its end will show.
+                Err(_) => return self.pipe = None,
+            }
+        }
+    }
+}
 
 /// Follows one agent.
 #[derive(Debug)]
 pub(crate) struct Ears {
     reader: Reader,
+    voice: Option<Voice>,
     budget: Budget,
     /// The stream, once the agent has been started.
     stream: Option<File>,
@@ -40,20 +90,43 @@ pub(crate) struct Ears {
 }
 
 impl Ears {
-    /// Listens to `agent`, whose stream grows at `source`; events go to `name` in the bundle.
+    /// Listens to a program whose stream grows at `source`, and gives what it is to read.
     pub(crate) fn open(
-        agent: &Adapted,
+        known: &Adaptation,
         source: PathBuf,
         bundle: &Path,
-        name: String,
-        known: &Known,
-    ) -> io::Result<Self> {
+        secrets: &Known,
+    ) -> io::Result<(Self, Stdin)> {
+        let (agent, name) = (&known.adapted, known.events.clone());
         let path = bundle.join(&name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        Ok(Self {
-            reader: Reader::new(agent.adapter),
+        let call = launch::call(agent, &known.instruction, known.thread.as_deref());
+        let (reader, voice, stdin) = match call {
+            None => {
+                let instruction = known.instruction.clone().into_bytes();
+                (Reader::new(agent.adapter), None, Stdin::Bytes(instruction))
+            }
+            Some(call) => {
+                let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+                rustix::io::ioctl_fionbio(&write, true)?;
+                let voice = Voice {
+                    pipe: Some(write),
+                    waiting: Vec::new(),
+                    since: None,
+                };
+                let stdin = Stdin::Pipe(Arc::new(read));
+                (Reader::speaking(call), Some(voice), stdin)
+            }
+        };
+        let kept = match &voice {
+            None => boxes::Limits::default().output_bytes,
+            Some(_) => LONGEST_TALK,
+        };
+        let ears = Self {
+            reader: reader.minding(&known.forbidden),
+            voice,
             budget: agent.budget,
             stream: None,
             source,
@@ -61,20 +134,23 @@ impl Ears {
             name,
             written: 0,
             hasher: Sha256::new(),
-            known: known.clone(),
+            known: secrets.clone(),
             redacted: 0,
             last: String::new(),
             heard: 0,
-            most: boxes::head(boxes::Limits::default().output_bytes),
-        })
+            most: boxes::head(kept),
+        };
+        Ok((ears, stdin))
     }
 
-    /// Takes what has come since; answers whether the agent has spent more than it may.
-    pub(crate) fn listen(&mut self) -> io::Result<bool> {
+    /// Takes what has come since, and answers it; says what is to become of the agent.
+    pub(crate) fn listen(&mut self) -> io::Result<Wish> {
         if self.stream.is_none() {
             match File::open(&self.source) {
                 Ok(stream) => self.stream = Some(stream),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Wish::Continue);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -88,7 +164,32 @@ impl Ears {
             let events = self.reader.push(&chunk[..length]);
             self.write(&events)?;
         }
-        Ok(self.budget.exceeded(&self.reader.sum().usage).is_some())
+        if self.budget.exceeded(&self.reader.sum().usage).is_some() {
+            return Ok(Wish::Overspent);
+        }
+        self.speak()
+    }
+
+    /// Says what there is to say, and then that nothing more comes.
+    fn speak(&mut self) -> io::Result<Wish> {
+        let Some(voice) = &mut self.voice else {
+            return Ok(Wish::Continue);
+        };
+        voice.waiting.extend(self.reader.take_words());
+        voice.push();
+        if self.reader.is_over() {
+            voice.pipe = None;
+            let since = *voice.since.get_or_insert_with(Instant::now);
+            let broken = matches!(self.reader.sum().end, Some(End::Broken(_)));
+            if broken || since.elapsed() > FAREWELL {
+                return Ok(Wish::Dismiss);
+            }
+        } else if self.heard >= self.most {
+            let events = self.reader.break_off("said more than can be heard");
+            self.write(&events)?;
+            return Ok(Wish::Dismiss);
+        }
+        Ok(Wish::Continue)
     }
 
     /// What stands for its progress after it has printed so many bytes: what shows work, and not
@@ -131,7 +232,7 @@ impl Ears {
         let mut sum = self.reader.sum().clone();
         let clean = |text: &mut String| *text = self.known.scrub_text(std::mem::take(text)).0;
         sum.thread.iter_mut().for_each(clean);
-        if let Some(End::GaveUp(words)) = &mut sum.end {
+        if let Some(End::GaveUp(words) | End::Broken(words)) = &mut sum.end {
             clean(words);
         }
         sum
@@ -204,10 +305,17 @@ mod tests {
         let bundle = tempfile::tempdir().unwrap();
         let stream = bundle.path().join("stdout.log");
         fs::write(&stream, text).unwrap();
-        let agent = Adapter::Codex.plain().unwrap();
+        let agent = Adaptation {
+            adapted: Adapter::Codex.plain().unwrap(),
+            instruction: String::new(),
+            answer: launch::Answer::Free,
+            task_id: "task-0001".to_owned(),
+            events: "events.jsonl".to_owned(),
+            forbidden: Vec::new(),
+            thread: None,
+        };
         let known = Known::new([("API_KEY", VALUE)]);
-        let name = "events.jsonl".to_owned();
-        let mut ears = Ears::open(&agent, stream, bundle.path(), name, &known).unwrap();
+        let (mut ears, _) = Ears::open(&agent, stream, bundle.path(), &known).unwrap();
         let told = ears.finish().unwrap();
         let events = fs::read_to_string(bundle.path().join("events.jsonl")).unwrap();
         assert!(events.contains("it is [redacted], so"), "{events}");

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -24,7 +25,7 @@ use super::wire::{self, Message, Spec};
 use crate::proxy::{Outlet, Proxy};
 
 /// What runs in a box.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Command {
     /// The program and its arguments; a program without `/` is looked for along the box's PATH.
     pub argv: Vec<String>,
@@ -37,12 +38,14 @@ pub struct Command {
 }
 
 /// What a payload can read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Stdin {
     /// Nothing.
     Null,
     /// These bytes. They wait in memory, so a payload that never reads holds nobody up.
     Bytes(Vec<u8>),
+    /// What comes through this pipe while it runs.
+    Pipe(Arc<OwnedFd>),
     /// What is typed at this end of a [`super::Terminal`]; it shows both streams then, and no file
     /// does.
     Terminal(PathBuf),
@@ -213,6 +216,10 @@ fn stdin(stdin: &Stdin) -> Result<OwnedFd, BoxError> {
         Stdin::Bytes(bytes) => {
             wire::sealed("provost-stdin", bytes).map_err(BoxError::machine("memory"))
         }
+        Stdin::Pipe(pipe) => pipe.try_clone().map_err(|source| BoxError::Machine {
+            what: "a pipe",
+            source,
+        }),
         Stdin::Terminal(path) => terminal(path).map_err(|source| BoxError::Machine {
             what: "a terminal",
             source: source.into(),

@@ -18,11 +18,11 @@ use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::Desk;
 use provost_engine::ports::{PortError, Watch};
 
-use super::profile::{OUT, RESULT, TREE, outlet, programs};
+use super::profile::{OUT, RESULT, TREE, outlet, programs, read_only};
 use super::watched::Watched;
 use super::workspaces::Wanted;
 use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
-use crate::agent::{self, Ears};
+use crate::agent;
 use crate::boxes::{Mount, Profile, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::clock;
@@ -111,17 +111,7 @@ impl Machine {
                 ended.of_agent(left(), None)
             }
             Some(known) => {
-                let argv = agent::find(known.adapted.adapter)?.argv(&order.argv);
-                let instruction = Stdin::Bytes(known.instruction.clone().into_bytes());
-                let stream = self.bundle.join(&run.stdout);
-                let events = known.events.clone();
-                let (bundle, secrets) = (&self.bundle, &self.known);
-                let mut ears = Ears::open(&known.adapted, stream, bundle, events, secrets)
-                    .map_err(host("write the events of a program"))?;
-                let ended = run.follow_with(argv, instruction, watch, Some(&mut ears))?;
-                let told = ears
-                    .finish()
-                    .map_err(host("read the events of a program"))?;
+                let (ended, ears, told) = run.converse(known, &order.argv, watch)?;
                 // Only its bound answer counts: it has no other way to speak.
                 let left = self.scrubbed(ears.answer(RESULT_LIMIT));
                 ended.of_agent(left, Some(told))
@@ -185,8 +175,7 @@ impl Machine {
             profile.env.insert(name.to_owned(), value.to_owned());
         }
         if let Some(known) = &order.adaptation {
-            let installed = agent::find(known.adapted.adapter)?;
-            installed.add_to(&mut profile, &known.adapted, known.answer);
+            agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
         if !order.net.is_empty() {
             profile.grant(order.net.clone());
@@ -219,12 +208,4 @@ fn lay_out(papers: &[Paper], directory: &Path) -> Result<(), PortError> {
         fs::write(data.join(name), &paper.bytes).map_err(host("write a file beside a tree"))?;
     }
     Ok(())
-}
-
-/// The same tree for somebody who only reads; layers are made so by a mount on top of them.
-fn read_only(mount: Mount) -> Mount {
-    match mount {
-        Mount::Writable { source, target } => Mount::ReadOnly { source, target },
-        other => other,
-    }
 }

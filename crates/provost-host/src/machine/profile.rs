@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
+use provost_core::contract::document::Filesystem;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
 pub(super) use provost_core::run::effect::TREE;
@@ -93,8 +94,19 @@ impl Machine {
     /// The box of the agent.
     pub(super) fn agent_profile(&self, agent: &Agent) -> Result<Profile, PortError> {
         let directory = self.places.attempt(agent.attempt);
-        let workspace = self.mounted(&directory)?;
+        let mut workspace = self.mounted(&directory)?;
+        let reads = agent.contract.tool_permissions.filesystem == Filesystem::ReadOnly;
+        let layered = !matches!(workspace, Mount::Writable { .. });
+        if reads {
+            workspace = read_only(workspace);
+        }
         let mut profile = self.tree_profile(agent.tier, agent.time_limit, workspace);
+        if reads && layered {
+            // Not by `add`, which would put it in the place of the mount that it covers.
+            profile.mounts.push(Mount::Protect {
+                target: TREE.into(),
+            });
+        }
         profile.limits.hold(agent.time_limit, &agent.limits);
         let text = serde_json::to_string(&agent.contract)
             .map_err(|error| PortError::of(Code::Bug, error))?;
@@ -141,8 +153,7 @@ impl Machine {
             profile.env.insert(name.to_owned(), value.to_owned());
         }
         if let Some(known) = &agent.adaptation {
-            let installed = agent::find(known.adapted.adapter)?;
-            installed.add_to(&mut profile, &known.adapted, known.answer);
+            agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
         if !agent.net.is_empty() {
             profile.grant(agent.net.clone());
@@ -182,6 +193,14 @@ impl Machine {
         let place = |(path, _): (&RawPath, &Entry)| Path::new(TREE).join(path.to_string());
         let files = tree.files.iter();
         Ok(files.filter(walled).take(WALLS).map(place).collect())
+    }
+}
+
+/// The same tree for somebody who only reads; layers are made so by a mount on top of them.
+pub(super) fn read_only(mount: Mount) -> Mount {
+    match mount {
+        Mount::Writable { source, target } => Mount::ReadOnly { source, target },
+        other => other,
     }
 }
 

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use provost_core::net::book::Traffic;
 use provost_core::object::sha256;
+use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentRun, Ending, ResultFile, Stream, Told};
 use provost_core::secret::Known;
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::{host, write_birth};
-use crate::agent::Ears;
+use crate::agent::{self, Ears, Wish};
 use crate::boxes::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
 use crate::proxy::Outlet;
 
@@ -75,8 +76,26 @@ impl Watched<'_> {
         self.follow_with(argv, stdin, watch, None)
     }
 
+    /// Lets a program that is known do what it is told, and listens; answers what it told too.
+    pub(super) fn converse(
+        &self,
+        known: &Adaptation,
+        words: &[String],
+        watch: &mut dyn Watch,
+    ) -> Result<(Ended, Ears, Told), PortError> {
+        let argv = agent::argv(&known.adapted, words)?;
+        let stream = self.bundle.join(&self.stdout);
+        let (mut ears, stdin) = Ears::open(known, stream, self.bundle, self.known)
+            .map_err(host("write the events of the agent"))?;
+        let ended = self.follow_with(argv, stdin, watch, Some(&mut ears))?;
+        let told = ears
+            .finish()
+            .map_err(host("read the events of the agent"))?;
+        Ok((ended, ears, told))
+    }
+
     /// Runs `argv` to its end, with somebody who listens to it.
-    pub(super) fn follow_with(
+    fn follow_with(
         &self,
         argv: Vec<String>,
         stdin: Stdin,
@@ -93,13 +112,12 @@ impl Watched<'_> {
         };
         let began = Instant::now();
         let mut wish = Control::Continue;
-        let mut overspent = false;
+        let mut heard = Wish::Continue;
         let mut tick = |progress: boxes::Progress| {
             // What cannot be read now is missed at the end, which fails.
-            let heard = ears
-                .as_deref_mut()
-                .map(|ears| ears.listen().unwrap_or(false));
-            overspent = heard == Some(true);
+            heard = ears.as_deref_mut().map_or(Wish::Continue, |ears| {
+                ears.listen().unwrap_or(Wish::Continue)
+            });
             let said = ears.as_deref().map(|ears| ears.said(progress.stdout_bytes));
             let words = ears.as_deref().map(|ears| ears.last_words().to_owned());
             let progress = Progress {
@@ -108,7 +126,7 @@ impl Watched<'_> {
                 last_line: words.unwrap_or_else(|| glance.line()),
             };
             wish = watch.tick(&progress);
-            if overspent {
+            if heard != Wish::Continue {
                 return boxes::Control::Cancel;
             }
             match wish {
@@ -126,9 +144,10 @@ impl Watched<'_> {
             Ok(ended) => {
                 self.sync()?;
                 Ok(Ended {
-                    ending: match ending(ended.how, wish) {
-                        Ending::Cancelled if overspent => Ending::Overspent,
-                        ending => ending,
+                    ending: match (ending(ended.how, wish), heard) {
+                        (Ending::Cancelled, Wish::Overspent) => Ending::Overspent,
+                        (Ending::Cancelled, Wish::Dismiss) => Ending::Dismissed,
+                        (ending, _) => ending,
                     },
                     wall_ms: millis(ended.wall),
                     stdout: kept(&self.stdout, &ended.stdout),

@@ -31,6 +31,19 @@ pub(super) struct Connection<'a> {
     shared: &'a Shared,
     client: Peer,
     server: Option<Server>,
+    /// The tunnel that is under way.
+    tunnel: Tunnel,
+}
+
+/// A tunnel to a place that a secret is for. Some programs open one whatever the address says;
+/// where what comes is plain, it is read and gets the secret, as it would without a tunnel.
+enum Tunnel {
+    /// There is none.
+    None,
+    /// The client was told that it is open, and what came cannot be read.
+    Closed,
+    /// Requests come through it, for this place.
+    Open(Endpoint),
 }
 
 /// A server that was asked last.
@@ -46,6 +59,7 @@ impl<'a> Connection<'a> {
             shared,
             client: Peer::new(client)?,
             server: None,
+            tunnel: Tunnel::None,
         })
     }
 
@@ -85,7 +99,12 @@ impl<'a> Connection<'a> {
                 begun = true;
                 until = Instant::now() + patience.head;
             }
-            if let Some((request, length)) = request::parse(&self.client.inbox)? {
+            let inbox = &self.client.inbox;
+            let read = match &self.tunnel {
+                Tunnel::Open(target) => request::parse_within(inbox, target),
+                Tunnel::None | Tunnel::Closed => request::parse(inbox),
+            };
+            if let Some((request, length)) = read? {
                 self.client.inbox.drain(..length);
                 return Ok(Some(request));
             }
@@ -114,6 +133,9 @@ impl<'a> Connection<'a> {
 
     /// Answers `request`; says whether the client may ask again.
     fn answer(&mut self, request: &Request) -> bool {
+        if request.form == Form::Tunnel && self.opens(&request.target) {
+            return true;
+        }
         let mut server = match self.server_for(request) {
             Ok(server) => server,
             Err(refusal) => {
@@ -154,6 +176,7 @@ impl<'a> Connection<'a> {
     fn pass(&mut self, request: &Request, server: &mut Peer) -> Result<[bool; 2], Option<Refusal>> {
         let target = &request.target;
         match &request.form {
+            Form::Tunnel if matches!(self.tunnel, Tunnel::Closed) => {}
             Form::Tunnel => self.client.send(ESTABLISHED),
             Form::Plain(_) => {
                 let secret = self.secret(target);
@@ -183,6 +206,40 @@ impl<'a> Connection<'a> {
                 Err(Some(Refusal::unreachable(target, 502, &what)))
             }
         }
+    }
+
+    /// Whether a tunnel to `target` is one to read: a secret is for that place, and the client does
+    /// not begin to encrypt.
+    fn opens(&mut self, target: &Endpoint) -> bool {
+        let granted = decide::granted(target, &self.shared.grants).is_ok();
+        if !granted || self.secret(target).is_none() {
+            return false;
+        }
+        self.tunnel = Tunnel::Closed;
+        self.client.send(ESTABLISHED);
+        let until = Instant::now() + self.shared.outlet.patience.head;
+        while self.client.inbox.is_empty() && !self.client.ended {
+            let Ok(pushed) = self.client.push() else {
+                return false;
+            };
+            let Ok(pulled) = self.client.pull() else {
+                return false;
+            };
+            let wanted = [self.client.interest(true)];
+            if !(pushed || pulled) && self.shared.stop.wait(&wanted, Some(until)).is_err() {
+                return false;
+            }
+        }
+        if !self
+            .client
+            .inbox
+            .first()
+            .is_some_and(u8::is_ascii_uppercase)
+        {
+            return false;
+        }
+        self.tunnel = Tunnel::Open(target.clone());
+        true
     }
 
     fn secret(&self, target: &Endpoint) -> Option<&Secret> {

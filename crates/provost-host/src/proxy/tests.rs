@@ -440,3 +440,37 @@ fn a_secret_is_added_outside_and_only_for_its_place() {
     let reply = ask(&other);
     assert!(reply.contains("authorization: dummy\r\n") && !reply.contains("s3cret"));
 }
+
+#[test]
+fn a_tunnel_that_is_plain_gets_the_secret_of_its_place_and_leads_nowhere_else() {
+    let place = replies(sized).to_string();
+    let other = replies(|_| sized("never")).to_string();
+    let credential = format!("http://{place} X-Key: $NAME");
+    let stage = Stage::with(&[&place, &other], |outlet| {
+        let credential = Credential::parse(&credential).unwrap();
+        let secret = Secret::of(credential, "s3cret").unwrap();
+        outlet.secrets.push(secret);
+    });
+    let connect = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n");
+    let one = |host: &str| format!("GET /x HTTP/1.1\r\nHost: {host}\r\nX-Key: dummy\r\n");
+    let reply = stage.ask(&format!(
+        "{connect}{}Connection: close\r\n\r\n",
+        one(&place)
+    ));
+    assert!(
+        reply.contains("200 Connection established") && reply.contains("X-Key: s3cret"),
+        "{reply}"
+    );
+    assert!(!reply.contains("dummy"), "{reply}");
+    let reply = stage.ask(&format!("{connect}{}\r\n", one(&other)));
+    assert!(reply.contains("400 Bad Request"), "{reply}");
+    // What begins to encrypt is passed on as it is, without the secret.
+    let reply = stage.ask(&format!(
+        "{connect}\x16{}Connection: close\r\n\r\n",
+        one(&place)
+    ));
+    assert!(!reply.contains("s3cret"), "{reply}");
+    let told = stage.finish();
+    let request = (place.clone(), "GET".to_owned(), true, Code::Ok, 1);
+    assert!(told.contains(&request), "{told:?}");
+}

@@ -87,12 +87,13 @@ fn row(name: &str, agent: &Hired) -> Value {
     let mut row = json!({
         "name": name,
         "adapter": adapted.adapter,
-        "model": adapted.provider.base_url,
+        "model": adapted.provider.as_ref().map(|provider| &provider.base_url),
         "budget": adapted.budget,
     });
-    match agent::find(adapted.adapter) {
+    match agent::find(adapted) {
         Err(error) => row["hint"] = json!(error.hint.unwrap_or_default()),
-        Ok(installed) => {
+        Ok(None) => row["command"] = json!(adapted.own_command().map(command::line)),
+        Ok(Some(installed)) => {
             row["program"] = json!(installed.program);
             row["version"] = json!(version(&installed, adapted));
         }

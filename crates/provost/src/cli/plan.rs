@@ -150,7 +150,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let opened = plan::open(&GitOrigin(&place.repo), &SystemClock, request)?;
     machine::outlet(&opened.asked.planner.credentials)?;
     if let Some(adapted) = &opened.asked.planner.adapted {
-        agent::find(adapted.adapter)?;
+        agent::find(adapted)?;
     }
     let credentials: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
     let words = serde_json::to_vec(&opened.asked).unwrap_or_default();

@@ -102,7 +102,8 @@ pub(super) struct Run {
     #[command(flatten)]
     limits: Limits,
 
-    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called
+    /// `default`].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
@@ -110,8 +111,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     agent_cmd: Option<String>,
 
-    /// Who reviews the result before it is tested: an agent of `provost.toml`, or codex or claude
-    /// [default: `review.agent` of provost.toml, or nobody].
+    /// Who reviews the result before it is tested: an agent of `provost.toml`, or codex, claude
+    /// or gemini [default: `review.agent` of provost.toml, or nobody].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
     review: Option<String>,
 

@@ -39,6 +39,8 @@ mod plan;
 #[cfg(test)]
 mod prepare;
 #[cfg(test)]
+mod promises;
+#[cfg(test)]
 mod proven;
 #[cfg(test)]
 mod replay;

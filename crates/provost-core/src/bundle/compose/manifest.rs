@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{ComposeError, Composer, render, time};
+use super::{ComposeError, Composer, binding, render, time};
 use crate::agent::Adapter;
 use crate::bundle::layout::{CONTRACT, REVIEW_REPORT, TASK_RESULT, TEST_REPORT};
 use crate::bundle::report::{
@@ -36,14 +36,14 @@ impl Composer<'_> {
             diagnostic: None,
             runner: Some(Runner {
                 name: Some(adapter.name().to_owned()),
-                mcp_only: None,
+                mcp_only: Some(adapter == Adapter::Mcp),
                 profile: None,
             }),
-            policy_pack: None,
+            policy_pack: state.opened.contract.policy_pack,
             repo: self.repo(),
             versions: self.versions(),
             model: None,
-            role_binding_summary: None,
+            role_binding_summary: Some(binding::summary(state)),
             tasks: self.tasks()?,
             artifacts: Vec::new(),
             evidence_hashes: self.hashes()?,
@@ -140,8 +140,9 @@ impl Composer<'_> {
         })
     }
 
-    /// What was refused before, and mended or not; and what is left out.
-    fn earlier(&self) -> Map<String, Value> {
+    /// What was refused before, what is left out, what was seen of forbidden actions, and the schemas
+    /// of this version.
+    fn facts(&self) -> Map<String, Value> {
         let rows = super::earlier(self.state);
         let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
         let captured = self.state.captured.as_ref();
@@ -152,7 +153,11 @@ impl Composer<'_> {
             let row = json!({ "paths": withheld.contents, "names": withheld.names, "why": why });
             ("withheld".to_owned(), row)
         });
-        facts.into_iter().chain(withheld).collect()
+        let forbidden = binding::forbidden(self.state);
+        let forbidden = forbidden.map(|seen| ("forbidden_actions".to_owned(), seen));
+        let schemas = ("schemas".to_owned(), binding::schemas());
+        let facts = facts.into_iter().chain(withheld).chain(forbidden);
+        facts.chain([schemas]).collect()
     }
 
     fn extra(&self) -> ManifestExtra {
@@ -163,7 +168,7 @@ impl Composer<'_> {
             base_tree: opened.base_tree.clone(),
             tree: self.candidate(),
             directories: BTreeMap::from([("codex".into(), "agent".into())]),
-            facts: self.earlier(),
+            facts: self.facts(),
         }
     }
 }

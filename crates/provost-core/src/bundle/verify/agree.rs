@@ -303,6 +303,12 @@ fn is_command(want: &AcceptanceTest, got: &CommandResult) -> bool {
         && command::split(&want.cmd).is_ok_and(|argv| argv == got.cmd_argv)
 }
 
+/// Whether the contract wants nothing to change.
+fn is_audit(bundle: &Bundle<'_>) -> bool {
+    let contract = bundle.contract.as_ref();
+    contract.is_some_and(|contract| contract.audit_only == Some(true))
+}
+
 /// A run that was accepted has everything an acceptance needs; one that was not says so everywhere.
 pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
@@ -332,7 +338,7 @@ pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
     }
     match &predicate.candidate_tree {
         None => wrong(ATTESTATION, "accepts a run that has no candidate"),
-        Some(tree) if *tree == predicate.base_tree => {
+        Some(tree) if *tree == predicate.base_tree && !is_audit(bundle) => {
             wrong(ATTESTATION, "accepts a run that changed nothing");
         }
         Some(_) => {}

@@ -53,6 +53,15 @@ pub(super) fn judge(document: &Document, findings: &mut Findings) {
         }
         return;
     };
+    if let Some(most) = chain.max_handoffs
+        && roles.len() - 1 > most as usize
+    {
+        let problem = format!(
+            "is {most}, and the roles pass work on {} times",
+            roles.len() - 1
+        );
+        add("/handoff_chain/max_handoffs".to_owned(), problem);
+    }
     let owner = document.owner_agent.role;
     if *first != owner {
         add(place(0), format!("is not {}, the owner", spelled(owner)));

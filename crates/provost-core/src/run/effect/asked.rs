@@ -11,6 +11,7 @@ use crate::agent::instruction;
 use crate::agent::launch::{self, Answer};
 use crate::change::Change;
 use crate::contract::Contract;
+use crate::contract::document::RollbackStrategy;
 use crate::object::Oid;
 use crate::review;
 use crate::run::fact::{Side, TestRun};
@@ -89,8 +90,13 @@ impl State {
         }
     }
 
-    /// The tree that the attempt begins with: the base, or the candidate that it mends.
+    /// The tree that the attempt begins with: the base, or the candidate that it mends, unless the
+    /// contract wants that reset.
     fn begins_with(&self) -> &Oid {
+        match self.opened.contract.rollback.strategy {
+            RollbackStrategy::GitResetHard => return &self.opened.base_tree,
+            RollbackStrategy::WorktreeDrop | RollbackStrategy::GitRevertCommit => {}
+        }
         let refused = self.past.last().and_then(|past| past.captured.as_ref());
         refused.map_or(&self.opened.base_tree, |captured| &captured.tree)
     }
@@ -169,17 +175,18 @@ impl State {
         let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
         let answer = Answer::of(contract.result);
         let adaptation = self.opened.adapted.clone().map(|adapted| Adaptation {
+            instruction: instruction::render(contract, answer)
+                + &launch::binding(adapted.adapter, answer),
             adapted,
-            instruction: instruction::render(contract, answer),
             answer,
             task_id: task.to_owned(),
             events: file("events", "jsonl"),
+            forbidden: contract.document.forbidden_actions.clone(),
+            thread: self.thread().map(str::to_owned),
         });
         let mut net = contract.net.clone();
         // Without its model no such agent can work, whatever else is denied.
-        let model = adaptation
-            .as_ref()
-            .map(|known| &known.adapted.provider.base_url.endpoint);
+        let model = adaptation.as_ref().and_then(Adaptation::model);
         net.extend(model.filter(|model| !contract.net.contains(model)).cloned());
         Ok(Agent {
             run_id: self.names.run_id.clone(),
@@ -210,13 +217,16 @@ impl State {
     /// The command of the agent; one that is known goes on with the thread of what it mends.
     fn agent_words(&self) -> Vec<String> {
         let words = &self.opened.agent;
-        let mended = self.past.last().and_then(|past| past.agent.as_ref());
-        let told = mended.and_then(|agent| agent.told.as_ref());
-        let thread = told.and_then(|told| told.sum.thread.as_deref());
-        match (&self.opened.adapted, thread) {
+        match (&self.opened.adapted, self.thread()) {
             (Some(known), Some(thread)) => launch::continued(words, known.adapter, thread),
             _ => words.clone(),
         }
+    }
+
+    /// How the program calls the conversation in which it did what is to be mended.
+    fn thread(&self) -> Option<&str> {
+        let mended = self.past.last()?.agent.as_ref()?;
+        mended.told.as_ref()?.sum.thread.as_deref()
     }
 
     fn review_effect(&self) -> Result<Review, NoEffect> {
@@ -268,15 +278,18 @@ impl State {
             let _ = writeln!(paths, "{}", change.path);
         }
         let adaptation = reviewer.adapted.map(|adapted| Adaptation {
+            instruction: review::render(contract)
+                + &launch::binding(adapted.adapter, Answer::Review),
             adapted,
-            instruction: review::render(contract),
             answer: Answer::Review,
             task_id: self.task_id().to_owned(),
             events: file("events.jsonl"),
+            forbidden: Vec::new(),
+            thread: None,
         });
         // A program that is known needs its model and nothing else; a command may be anything.
         let net = match &adaptation {
-            Some(known) => vec![known.adapted.provider.base_url.endpoint.clone()],
+            Some(known) => known.model().into_iter().cloned().collect(),
             None => contract.net.clone(),
         };
         Ok(Review {

@@ -95,6 +95,8 @@ pub enum Ending {
     NoProgress,
     /// At the end of what it may spend.
     Overspent,
+    /// Because it was through, or nothing that it said could be understood any more.
+    Dismissed,
     /// Because somebody cancelled the run.
     Cancelled,
     /// Because the lease on the scope was lost.

@@ -56,6 +56,7 @@ impl Looker<'_> {
         let overspent = |what: &str| Verdict::deny(Code::TokenLimit, format!("the {who} {what}"));
         match run.ending {
             Ending::Exited(0) => {}
+            Ending::Dismissed if self.adapted.is_some() => {}
             Ending::Cancelled => {
                 return Some(Verdict::deny(Code::Cancelled, "the run was cancelled"));
             }
@@ -76,6 +77,7 @@ impl Looker<'_> {
         match sum.and_then(|sum| sum.end.as_ref()) {
             Some(End::Done) => None,
             Some(End::GaveUp(words)) => Some(self.invalid(format!("gave up: {words}"))),
+            Some(End::Broken(words)) => Some(self.invalid(words.clone())),
             None => Some(self.invalid("ended without saying that it came to its end")),
         }
     }

@@ -31,7 +31,7 @@ Examples:
   provost agent test codex
   provost agent test mine --net 127.0.0.1:8080")]
 pub(in crate::cli) struct Test {
-    /// An agent of `provost.toml`, or codex or claude.
+    /// An agent of `provost.toml`, or codex, claude or gemini.
     name: String,
 
     #[command(flatten)]

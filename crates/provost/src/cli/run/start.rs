@@ -22,7 +22,7 @@ pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<
     }
     let reviewer = review.and_then(|review| review.adapted.as_ref());
     for adapted in opened.adapted.iter().chain(reviewer) {
-        agent::find(adapted.adapter)?;
+        agent::find(adapted)?;
     }
     refuse_secrets(opened, source)
 }

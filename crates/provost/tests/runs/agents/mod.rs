@@ -1,8 +1,10 @@
-//! The real Codex and Claude Code programs, under contract, with a model that follows a script.
+//! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
+mod gemini;
 mod honest;
 mod hostile;
 mod limits;
+mod mcp;
 mod mend;
 mod plan;
 mod review;

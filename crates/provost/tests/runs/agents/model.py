@@ -1,9 +1,9 @@
-"""A model by script, for the real Codex and Claude Code programs.
+"""A model by script, for the real Codex, Claude Code and Gemini CLI programs.
 
 usage: model.py SCRIPT LOG [CERTIFICATE KEY]
 
-Speaks the Responses API of OpenAI and the Messages API of Anthropic, as far as the two programs
-need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"read": PATH} by
+Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
+far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"read": PATH} by
 the tool for that, where there is one, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". Each request for a turn becomes a line of LOG. Prints its port.
 """
@@ -93,6 +93,27 @@ def messages(request, turn, number):
     ]
 
 
+def content(request, turn, number):
+    """The pieces of one turn, as the Gemini API has them."""
+    if "shell" in turn:
+        arguments = {"command": turn["shell"], "description": "a step"}
+        parts = [[{"functionCall": {"name": "run_shell_command", "args": arguments}}]]
+    elif "read" in turn:
+        arguments = {"file_path": turn["read"]}
+        parts = [[{"functionCall": {"name": "read_file", "args": arguments}}]]
+    else:
+        text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
+        # In two pieces: who reads must put them together.
+        parts = [[{"text": text[:3]}], [{"text": text[3:]}]]
+    usage = {"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 5,
+             "totalTokenCount": 15}
+    pieces = [{"candidates": [{"content": {"role": "model", "parts": part}, "index": 0}],
+               "modelVersion": request["model"]} for part in parts]
+    pieces[-1]["candidates"][0]["finishReason"] = "STOP"
+    pieces[-1]["usageMetadata"] = usage
+    return pieces
+
+
 class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -116,17 +137,25 @@ class Model(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
         make = {"/v1/responses": responses, "/v1/messages": messages}.get(path)
+        if path.endswith(":streamGenerateContent"):
+            make = content
         if make is None:
-            return self.reply(200, "application/json", b'{"input_tokens": 10}')
+            return self.reply(200, "application/json", b'{"input_tokens": 10, "totalTokens": 10}')
         request = json.loads(body)
+        if make is content:
+            # There the model is part of the address.
+            request["model"] = path.rpartition("/")[2].partition(":")[0]
         turn, number = take()
-        key = self.headers.get("Authorization") or self.headers.get("X-Api-Key")
+        key = next((self.headers[name] for name in ("Authorization", "X-Api-Key", "X-Goog-Api-Key")
+                    if self.headers[name]), None)
         note({"key": key, "request": request})
         if "status" in turn:
-            error = {"type": "error", "error": {"type": "refused", "message": "no such model"}}
+            error = {"type": "error", "error": {"type": "refused", "message": "no such model",
+                                                "code": turn["status"], "status": "REFUSED"}}
             return self.reply(turn["status"], "application/json", json.dumps(error).encode())
         events = make(request, turn, number)
-        lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+        named = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
+        lines = [f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(named, events)]
         self.reply(200, "text/event-stream", "".join(lines).encode())
 
 

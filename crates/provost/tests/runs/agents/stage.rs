@@ -17,15 +17,17 @@ pub(super) const KEY: &str = "quince-key";
 pub(super) enum Program {
     Codex,
     Claude,
+    Gemini,
 }
 
-pub(super) const PROGRAMS: [Program; 2] = [Program::Codex, Program::Claude];
+pub(super) const PROGRAMS: [Program; 3] = [Program::Codex, Program::Claude, Program::Gemini];
 
 impl Program {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Codex => "codex",
             Self::Claude => "claude",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -34,6 +36,7 @@ impl Program {
         match self {
             Self::Codex => "OPENAI_API_KEY",
             Self::Claude => "ANTHROPIC_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
         }
     }
 
@@ -41,6 +44,7 @@ impl Program {
         match self {
             Self::Codex => "Authorization: Bearer ",
             Self::Claude => "X-Api-Key: ",
+            Self::Gemini => "X-Goog-Api-Key: ",
         }
     }
 
@@ -48,7 +52,7 @@ impl Program {
     fn path(self) -> &'static str {
         match self {
             Self::Codex => "/v1",
-            Self::Claude => "",
+            Self::Claude | Self::Gemini => "",
         }
     }
 }
@@ -64,7 +68,7 @@ fn programs() -> Option<PathBuf> {
     if PROGRAMS.iter().all(|it| programs.join(it.name()).is_file()) {
         return Some(programs);
     }
-    eprintln!("skipped: Codex and Claude Code are not installed; ./test does");
+    eprintln!("skipped: Codex, Claude Code and Gemini CLI are not installed; ./test does");
     let all = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
     assert!(!all, "PROVOST_TEST_REQUIRE=all, and there are no agents");
     None
@@ -110,6 +114,11 @@ impl Stage {
                 "{\"token\":\"xyzzy-login\"}",
             ),
             ("home/.claude/CLAUDE.md", "xyzzy-login\n"),
+            (
+                "home/.gemini/oauth_creds.json",
+                "{\"token\":\"xyzzy-login\"}",
+            ),
+            ("home/.gemini/GEMINI.md", "xyzzy-login\n"),
         ] {
             scene.write(name, text);
         }

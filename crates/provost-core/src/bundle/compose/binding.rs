@@ -1,0 +1,154 @@
+//! Sums up for readers how the role of a contract was bound: none of it decides anything.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::agent::Adapter;
+use crate::bundle::report::{
+    Binding, BindingAuthority, BindingSource, BindingStatus, ExecutionAuthority, McpBundle,
+    RoleBinding, RuntimeStatus, SkillsBundle, Validation,
+};
+use crate::contract::role::RuntimeBinding;
+use crate::object::sha256;
+use crate::run::State;
+
+/// How the role was bound to what ran.
+pub(super) fn summary(state: &State) -> RoleBinding {
+    let opened = &state.opened;
+    let view = opened.contract.role_contract.as_ref();
+    let reference = |found: Option<&Option<String>>| found.cloned().flatten();
+    let tools: Vec<String> = opened
+        .adapted
+        .iter()
+        .flat_map(|agent| agent.tools.keys().cloned())
+        .collect();
+    RoleBinding {
+        authority: BindingAuthority::ContractDerivedReadModel,
+        source: "contract.json, and the agents and servers of provost.toml at the base".to_owned(),
+        execution_authority: ExecutionAuthority::TaskContract,
+        skills_bundle_ref: SkillsBundle {
+            // Nothing is taken from it.
+            status: BindingStatus::Unresolved,
+            reference: reference(view.map(|view| &view.skills_bundle_ref)),
+            bundle_id: None,
+            resolved_skill_set: Vec::new(),
+            validation: Validation::FailClosed,
+        },
+        mcp_bundle_ref: McpBundle {
+            status: if tools.is_empty() {
+                BindingStatus::Unresolved
+            } else {
+                BindingStatus::RegistryBacked
+            },
+            reference: reference(view.map(|view| &view.mcp_bundle_ref)),
+            resolved_mcp_tool_set: tools,
+            validation: Validation::FailClosed,
+        },
+        runtime_binding: runtime(state),
+    }
+}
+
+fn runtime(state: &State) -> Binding {
+    let agent = state.opened.adapted.as_ref();
+    let adapter = agent.map_or(Adapter::Exec, |agent| agent.adapter);
+    let provider = agent.and_then(|agent| agent.provider.as_ref());
+    let provider = provider.map(|provider| provider.base_url.endpoint.to_string());
+    let model = agent.and_then(|agent| agent.model.clone());
+    let told = |known: bool| {
+        if known {
+            "the agent of the run"
+        } else {
+            "not said"
+        }
+        .to_owned()
+    };
+    Binding {
+        status: match (&provider, &model) {
+            (Some(_), Some(_)) => RuntimeStatus::ContractDerived,
+            _ => RuntimeStatus::PartiallyResolved,
+        },
+        authority_scope: BindingAuthority::ContractDerivedReadModel,
+        source: BindingSource {
+            runner: told(true),
+            provider: told(provider.is_some()),
+            model: told(model.is_some()),
+        },
+        summary: RuntimeBinding {
+            runner: Some(adapter.name().to_owned()),
+            provider,
+            model,
+        },
+        capability: None,
+    }
+}
+
+/// What the contract asks the agent not to do, and how often its tools were seen used for that.
+/// What a command does is not seen.
+pub(super) fn forbidden(state: &State) -> Option<Value> {
+    let declared = &state.opened.contract.forbidden_actions;
+    if declared.is_empty() {
+        return None;
+    }
+    let past = state.past.iter().filter_map(|past| past.agent.as_ref());
+    let told = past
+        .chain(&state.agent)
+        .filter_map(|agent| agent.told.as_ref());
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+    for (action, count) in told.flat_map(|told| &told.sum.forbidden) {
+        *seen.entry(action).or_default() += count;
+    }
+    let observed = state.opened.adapted.is_some();
+    Some(json!({ "declared": declared, "observed": observed, "seen": seen }))
+}
+
+macro_rules! files {
+    ($($name:literal)+) => {
+        /// The schemas as they are shipped; making them anew takes longer than all of a manifest.
+        const FILES: &[(&str, &str)] = &[$((
+            concat!($name, ".v1"),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"), "/../../schemas/", $name, ".v1.json"
+            )),
+        ),)+];
+    };
+}
+
+files! {
+    "agent_registry"
+    "agent_task_result"
+    "evidence_bundle"
+    "evidence_report"
+    "orchestrator_event"
+    "reexec_report"
+    "review_report"
+    "run_manifest"
+    "task_contract"
+    "task_result"
+    "test_report"
+    "work_report"
+}
+
+/// The digest of every schema of this version, by its name.
+pub(super) fn schemas() -> Value {
+    let digest = |(name, text): &(&str, &str)| ((*name).to_owned(), json!(sha256(text.as_bytes())));
+    Value::Object(FILES.iter().map(digest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::FORMATS;
+
+    #[test]
+    fn every_schema_is_listed_as_it_is_made() {
+        let made = FORMATS.iter();
+        let made = made.map(|format| {
+            (
+                format.name.to_owned(),
+                json!(sha256(format.text().as_bytes())),
+            )
+        });
+        assert_eq!(schemas(), Value::Object(made.collect()));
+    }
+}

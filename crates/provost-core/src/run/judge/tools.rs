@@ -1,0 +1,103 @@
+//! Decides before the agent starts which tools it is given: exactly those of its contract.
+//!
+//! # Invariants
+//!
+//! - A tool is a server that `provost.toml` of the base commit names. Nothing else is started.
+//! - An agent that cannot be told its tools gets no contract that names some.
+
+use std::collections::BTreeSet;
+
+use crate::agent::Adapted;
+use crate::agent::mcp::{NONE, SAMPLING};
+use crate::code::Code;
+use crate::contract::Problem;
+use crate::contract::document::{Document, Role, TaskType};
+use crate::roster;
+use crate::run::fact::Opened;
+
+/// The server that a search needs.
+const SEARCH: &str = "search";
+
+/// Where a contract names what its agent is given, and what it may be given.
+const GIVEN: &str = "/mcp_tool_set";
+const PERMITTED: &str = "/tool_permissions/mcp_tools";
+
+impl Opened {
+    /// What `document` names and the agent of this run cannot be given.
+    pub(super) fn ungiven(&self, document: &Document) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |code: Code, path: String, problem: String| {
+            problems.push(Problem {
+                path,
+                code,
+                problem,
+            });
+        };
+        let (given, permitted) = (&document.mcp_tool_set, &document.tool_permissions.mcp_tools);
+        let registered = roster::tools(&document.assigned_agent.agent_id);
+        for (path, names) in [(GIVEN, given), (PERMITTED, permitted)] {
+            for (at, name) in names.iter().enumerate() {
+                let place = format!("{path}/{at}");
+                let refused = |why: String| format!("(`{}`) {why}", name.escape_debug());
+                if name == NONE {
+                    if names.len() > 1 {
+                        let why = "stands beside others".to_owned();
+                        add(Code::ToolRefused, place, refused(why));
+                    }
+                } else if path == PERMITTED {
+                    if !given.contains(name) {
+                        let why = format!("is permitted and not given by `{GIVEN}`");
+                        add(Code::ToolRefused, place, refused(why));
+                    }
+                } else if let Some(why) = lack(self.adapted.as_ref(), name) {
+                    add(Code::ToolRefused, place, refused(why));
+                } else if !permitted.contains(name) {
+                    let why = format!("is not permitted by `{PERMITTED}`");
+                    add(Code::ToolRefused, place, refused(why));
+                } else if registered.is_some_and(|known| !known.contains(name)) {
+                    let why =
+                        "is not among the tools that the registry has for the agent".to_owned();
+                    add(Code::ToolRefused, place, refused(why));
+                }
+            }
+            let different: BTreeSet<&String> = names.iter().collect();
+            if different.len() < names.len() {
+                add(
+                    Code::ToolRefused,
+                    path.to_owned(),
+                    "names one twice".to_owned(),
+                );
+            }
+        }
+        if let Some(place) = searches(document)
+            && !document.mcp_tool_set.iter().any(|name| name == SEARCH)
+        {
+            let problem = format!("is for a search, and `{GIVEN}` names no server `{SEARCH}`");
+            add(Code::SearchUnavailable, place.to_owned(), problem);
+        }
+        problems
+    }
+}
+
+/// Why an agent cannot be given the server `name`.
+fn lack(agent: Option<&Adapted>, name: &str) -> Option<String> {
+    if name == SAMPLING {
+        return Some("is given to nobody: no server may ask the model of its client".to_owned());
+    }
+    let Some(agent) = agent.filter(|agent| agent.own_command().is_none()) else {
+        return Some("cannot be given to a command, which is started as it is".to_owned());
+    };
+    if agent.tools.contains_key(name) {
+        return None;
+    }
+    Some("is no server under `[mcp]` in provost.toml of the base commit".to_owned())
+}
+
+/// Where a contract says that it is for a search.
+fn searches(document: &Document) -> Option<&'static str> {
+    match (document.assigned_agent.role, document.task_type) {
+        (Role::Searcher | Role::Researcher, _) => Some("/assigned_agent/role"),
+        (_, Some(TaskType::Search)) => Some("/task_type"),
+        _ => None,
+    }
+}

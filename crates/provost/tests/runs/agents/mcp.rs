@@ -1,0 +1,83 @@
+//! Agents that are MCP servers: one that behaves, and ones that do not.
+
+use std::time::{Duration, Instant};
+
+use crate::scene::{Outcome, Scene, lacks};
+
+/// A run whose agent is the server that behaves in this way.
+fn served(scene: &Scene, way: &str, more: &[&str]) -> Outcome {
+    let policy = format!(
+        "[agents.it]\nadapter = \"mcp\"\ncommand = \"python3 server.py {way}\"\ntool = \"work\"\n\
+         reply_tool = \"go-on\"\n"
+    );
+    scene.commit(&[
+        ("provost.toml", &policy),
+        ("server.py", include_str!("server.py")),
+    ]);
+    let words = [
+        "run",
+        "make it good",
+        "--json",
+        "--agent",
+        "it",
+        "--allow",
+        "src",
+    ];
+    scene.ask(&[&words[..], &["--accept", "sh check.sh"], more].concat())
+}
+
+#[test]
+fn a_server_that_keeps_to_the_protocol_is_judged_by_its_work() {
+    if lacks("python3") {
+        return;
+    }
+    for way in ["good", "stays"] {
+        let scene = Scene::new();
+        let outcome = served(&scene, way, &[]);
+        assert_eq!(
+            (outcome.code(), outcome.exit),
+            ("OK", 0),
+            "{way} {outcome:?}"
+        );
+        assert_eq!(scene.verify(outcome.text("run_id")).exit, 0);
+    }
+}
+
+#[test]
+fn a_server_goes_on_with_its_thread_where_its_work_was_refused() {
+    if lacks("python3") {
+        return;
+    }
+    let scene = Scene::new();
+    let outcome = served(&scene, "mends", &["--retries", "1"]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    assert_eq!(outcome.json["attempts"], 2);
+    let printed = scene.printed_in(outcome.text("run_id"));
+    assert!(printed.contains("called go-on with t-1"), "{printed}");
+}
+
+#[test]
+fn a_server_that_breaks_the_protocol_is_ended_and_refused() {
+    if lacks("python3") {
+        return;
+    }
+    for (way, patience, code, words) in [
+        ("other", "60s", "AGENT_PROTOCOL", "nobody asked"),
+        ("long", "60s", "AGENT_PROTOCOL", "a line of more than 4 MiB"),
+        ("flood", "60s", "AGENT_PROTOCOL", "no message"),
+        ("silent", "3s", "NO_PROGRESS", "got nowhere"),
+    ] {
+        let scene = Scene::new();
+        let since = Instant::now();
+        let outcome = served(&scene, way, &["--no-progress", patience]);
+        assert_eq!(
+            (outcome.code(), outcome.exit),
+            (code, 1),
+            "{way} {outcome:?}"
+        );
+        let reason = outcome.json.pointer("/verdict/reason").unwrap();
+        assert!(reason.as_str().unwrap().contains(words), "{way}: {reason}");
+        assert!(since.elapsed() < Duration::from_mins(1), "{way}");
+        assert_eq!(scene.verify(outcome.text("run_id")).exit, 0);
+    }
+}
