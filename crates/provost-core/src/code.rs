@@ -213,6 +213,8 @@ catalogue! {
     HookUnbound = "HOOK_UNBOUND" => No,
     /// What a commit or a push is held to is missing, changed or broken.
     HookBroken = "HOOK_BROKEN" => No,
+    /// An agent is about to write what nobody declared.
+    HookDenied = "HOOK_DENIED" => No,
 
     // Evidence.
     /// A byte of the evidence differs.

@@ -14,6 +14,7 @@ pub mod claims;
 pub mod conflict;
 pub mod course;
 pub mod finish;
+pub mod guard;
 pub mod hygiene;
 pub mod queue;
 pub mod receipt;

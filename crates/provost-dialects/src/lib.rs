@@ -3,6 +3,7 @@
 //! Control packets, operator contracts, child packages and change-control payloads are parsed
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
 
+pub mod agent_hook;
 pub mod change;
 pub mod child_package;
 pub mod convert;

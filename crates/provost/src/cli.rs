@@ -18,7 +18,7 @@ mod duration;
 mod explain;
 mod export;
 mod gc;
-mod hook;
+pub(crate) mod hook;
 mod init;
 mod key;
 mod land;
@@ -153,7 +153,7 @@ enum Command {
     /// Write contracts, look them over, or learn one from a run.
     #[command(subcommand)]
     Contract(contract::Contract),
-    /// Hold commits and pushes to a contract, by git hooks.
+    /// Hold commits, pushes and edits of agents to what was agreed, by hooks.
     #[command(subcommand)]
     Hook(hook::Hook),
     /// Manage the key that seals your runs, and the keys you trust.

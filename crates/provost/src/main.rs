@@ -33,6 +33,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // The box launcher is a re-exec of this program; it must not start a thread before that.
     provost_host::boxes::main_if_launcher();
+    if cli::hook::agent::is_asked() {
+        return cli::hook::agent::answer();
+    }
     #[cfg(feature = "failpoints")]
     let _deaths = fail::FailScenario::setup();
     cli::main()

@@ -1,4 +1,8 @@
-//! `provost hook`: git hooks that hold commits and pushes to a contract.
+//! `provost hook`: hooks of git and of agents, which hold commits, pushes and edits.
+
+pub(crate) mod agent;
+mod settings;
+mod trees;
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -8,18 +12,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
 use provost_core::contract::{self, Contract};
 use provost_core::gate::command::{CommandPolicy, Trust};
-use provost_core::gate::diff::{self, Facts, Rules};
 use provost_core::hook::{Binding, Bindings, Bound, Decision, Pushed, Unbound, pushed};
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
 use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
-use provost_engine::land::Target as _;
 use provost_engine::opening::Origin as _;
 use provost_host::git::GitError;
 use provost_host::hooks::{self, HOOKS, Standing};
-use provost_host::machine::Machine;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -32,16 +33,23 @@ const BINDINGS: &str = "hooks.json";
 
 #[derive(Subcommand)]
 pub(super) enum Hook {
-    /// Let git ask before every commit and every push; hooks that are there are kept and called.
+    /// Let git ask before every commit and push, or an agent before every edit; hooks that are there
+    /// are kept.
     Install(Install),
     /// Take the hooks out, and put back what was there before.
-    Uninstall,
+    Uninstall(Uninstall),
     /// Say which hooks there are, and what is held to which contract.
     Status,
     /// Hold a checkout or a branch to a contract.
     Bind(Bind),
     /// Hold it to none any more.
     Unbind(Unbind),
+    /// Prove that the installed hook of an agent denies.
+    Selftest(settings::Selftest),
+    /// Judge what Claude Code is about to do, told on standard input; only its hook calls this.
+    Claude,
+    /// Judge what Codex is about to do, told on standard input; only its hook calls this.
+    Codex,
     /// Judge what git is about to do; only hooks call this.
     #[command(hide = true)]
     Run(Run),
@@ -49,9 +57,26 @@ pub(super) enum Hook {
 
 #[derive(Args)]
 pub(super) struct Install {
+    /// The agent that has to ask; without it git has to.
+    program: Option<settings::Program>,
+
+    /// In your own settings of the agent, instead of the checkout's.
+    #[arg(long, requires = "program")]
+    user: bool,
+
     /// Refuse every commit and push that is bound to no contract.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "program")]
     require: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Uninstall {
+    /// The agent; without it git.
+    program: Option<settings::Program>,
+
+    /// From your own settings of the agent.
+    #[arg(long, requires = "program")]
+    user: bool,
 }
 
 #[derive(Args)]
@@ -96,8 +121,23 @@ enum Which {
 pub(super) fn run(hook: &Hook) -> Outcome {
     let place = Place::find()?;
     match hook {
+        Hook::Install(Install {
+            program: Some(program),
+            user,
+            ..
+        }) => settings::install(&place, *program, *user),
         Hook::Install(install) => self::install(&place, install),
-        Hook::Uninstall => uninstall(&place),
+        Hook::Uninstall(Uninstall {
+            program: Some(program),
+            user,
+        }) => settings::uninstall(&place, *program, *user),
+        Hook::Uninstall(_) => uninstall(&place),
+        Hook::Selftest(selftest) => settings::selftest(&place, selftest),
+        // `main` answers these; here they came with words that no hook has.
+        Hook::Claude | Hook::Codex => {
+            let reason = "a hook takes no other words";
+            Err(Failure::new(Code::UsageError, reason))
+        }
         Hook::Status => status(&place),
         Hook::Bind(bind) => self::bind(&place, bind),
         Hook::Unbind(unbind) => self::unbind(&place, unbind.branch.as_deref()),
@@ -182,6 +222,8 @@ fn status(place: &Place) -> Outcome {
         text += &format!("  {name:11} {word}\n");
         rows.push(json!({ "hook": name, "standing": word }));
     }
+    let (words, agents) = settings::standing(place)?;
+    text += &words;
     let bindings = read(place)?.bindings;
     let mut bound = Vec::new();
     for binding in &bindings {
@@ -205,7 +247,9 @@ fn status(place: &Place) -> Outcome {
     if bindings.is_empty() {
         text += "nothing is bound\n";
     }
-    let json = json!({ "directory": directory, "hooks": rows, "bindings": bound });
+    let json = json!({
+        "directory": directory, "hooks": rows, "agents": agents, "bindings": bound,
+    });
     Ok(Answer::data(json, crate::show::plain(&text)))
 }
 
@@ -365,7 +409,7 @@ fn asked(place: Place, run: &Run) -> Result<(), Stop> {
             }
         }
     }
-    judge(place, trees)
+    trees::judge(place, trees)
 }
 
 /// The bindings that decide; none if nobody bound it and that is no matter.
@@ -423,47 +467,4 @@ fn told() -> Result<Vec<Pushed>, Failure> {
         .read_to_string(&mut text)
         .map_err(|error| Failure::of(Code::HookBroken, &error))?;
     pushed(&text).map_err(|problem| Failure::new(Code::HookBroken, problem))
-}
-
-/// The diff gate about each tree, by the same eyes that look at an agent's work.
-fn judge(place: Place, trees: Vec<(Oid, Held)>) -> Result<(), Stop> {
-    if trees.is_empty() {
-        return Ok(());
-    }
-    place.prepare()?;
-    let cache = place.cache()?.to_owned();
-    let scratch = format!("hook-{}", std::process::id());
-    let mut machine = Machine::new(place.repo, &cache, &cache, &scratch);
-    let mut judged = Ok(());
-    for (tree, held) in trees {
-        let changed = machine.changes(&held.base, &tree);
-        judged = match changed {
-            Err(error) => Err(Stop::Failed(error.into())),
-            Ok(changed) => {
-                let rules = Rules {
-                    scope: &held.contract.scope,
-                    forbid: &held.contract.forbid,
-                    permit: &held.contract.permit,
-                    extra: &held.policy.protect,
-                };
-                let facts = Facts {
-                    changes: &changed.changes,
-                    findings: &changed.findings,
-                    ..Facts::default()
-                };
-                let verdict = diff::judge(&facts, &rules);
-                if verdict.allow {
-                    Ok(())
-                } else {
-                    Err(Stop::Refused(verdict))
-                }
-            }
-        };
-        if judged.is_err() {
-            break;
-        }
-    }
-    let tidied = machine.tidy().map_err(Failure::from);
-    judged?;
-    Ok(tidied?)
 }

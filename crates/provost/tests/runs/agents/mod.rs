@@ -2,6 +2,7 @@
 
 mod gemini;
 mod honest;
+mod hook;
 mod hostile;
 mod limits;
 mod mcp;

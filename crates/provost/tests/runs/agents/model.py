@@ -3,7 +3,8 @@
 usage: model.py SCRIPT LOG [CERTIFICATE KEY]
 
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
-far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"read": PATH} by
+far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
+"input": OBJECT} for a tool of Claude Code, {"read": PATH} by
 the tool for that, where there is one, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". Each request for a turn becomes a line of LOG. Prints its port.
 """
@@ -67,6 +68,8 @@ def messages(request, turn, number):
     tool = None
     if "shell" in turn:
         tool = ("Bash", {"command": turn["shell"], "description": "a step"})
+    elif "tool" in turn:
+        tool = (turn["tool"], turn["input"])
     elif "read" in turn:
         tool = ("Read", {"file_path": turn["read"]})
     elif "answer" in turn:

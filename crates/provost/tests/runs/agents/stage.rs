@@ -222,6 +222,51 @@ impl Stage {
         self.scene.spawn(command).wait()
     }
 
+    /// Lets the program work in the checkout itself, as a person who started it there.
+    pub(super) fn drive(&self) -> Outcome {
+        let program = self.programs.join(self.program.name());
+        let base = format!("http://{}{}", self.place, self.program.path());
+        let mut command = self.scene.command(&program.display().to_string());
+        match self.program {
+            Program::Claude => {
+                command
+                    .args([
+                        "-p",
+                        "do it",
+                        "--model",
+                        "m-1",
+                        "--permission-mode",
+                        "acceptEdits",
+                    ])
+                    .args(["--allowedTools", "Bash,Write,Edit"])
+                    .env("ANTHROPIC_BASE_URL", base)
+                    .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+            }
+            Program::Codex => {
+                let provider = format!(
+                    "model_providers.t={{name='t',base_url='{base}',env_key='OPENAI_API_KEY',\
+                     wire_api='responses'}}"
+                );
+                command
+                    .args([
+                        "exec",
+                        "-c",
+                        "model_provider=t",
+                        "-c",
+                        &provider,
+                        "-m",
+                        "m-1",
+                    ])
+                    .arg("--dangerously-bypass-approvals-and-sandbox")
+                    .args(["--dangerously-bypass-hook-trust", "do it"]);
+            }
+            Program::Gemini => panic!("its settings have no hook of ours"),
+        }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
+        command.env("PATH", path).env(self.program.variable(), KEY);
+        self.scene.spawn(command).wait()
+    }
+
     /// What the model was asked for its turns.
     pub(super) fn requests(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.scene.path("log")).unwrap();

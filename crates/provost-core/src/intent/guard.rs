@@ -1,0 +1,159 @@
+//! Decides about one write before it happens: whether a declared change covers it.
+
+use super::record::{Intent, Ownership, State, Viewer};
+use super::scope::{Relation, is_state};
+use crate::path::{RawPath, RepoPath};
+
+/// Why a write must not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Nobody declared a change that is active now.
+    #[error("no declared change is active here, so nothing may be edited")]
+    NoIntent,
+    /// It belongs to the tool.
+    #[error("`{path}` belongs to provost, and no agent edits it")]
+    State {
+        /// Which path.
+        path: RepoPath,
+    },
+    /// The change itself rules it out.
+    #[error("`{path}` is forbidden by the declared change {intent_id}")]
+    Forbidden {
+        /// Which path.
+        path: RepoPath,
+        /// By which change.
+        intent_id: String,
+    },
+    /// It was not declared.
+    #[error("`{path}` lies outside of the declared change {intent_id}, which covers {covers}")]
+    Outside {
+        /// Which path.
+        path: RepoPath,
+        /// The newest change.
+        intent_id: String,
+        /// What it covers, in short.
+        covers: String,
+    },
+}
+
+/// The changes under which may be edited now.
+///
+/// `named` is who the agent says it is. An agent without a name is held to all active changes of
+/// the checkout together, because nothing tells which of them is its own.
+pub fn active<'a>(
+    intents: &'a [Intent],
+    viewer: &Viewer<'_>,
+    named: Option<&str>,
+) -> Vec<&'a Intent> {
+    let is_meant = |intent: &&Intent| match named {
+        Some(name) => intent.owner.session() == Some(name),
+        None => true,
+    };
+    let may_edit = |intent: &&Intent| {
+        let lives = match intent.ownership(viewer) {
+            Ownership::OwnActive
+            | Ownership::OwnStale
+            | Ownership::ForeignActive
+            | Ownership::ForeignStale => true,
+            Ownership::Recoverable | Ownership::Expired => false,
+        };
+        intent.state == State::Active && intent.edit_allowed && lives
+    };
+    intents.iter().filter(is_meant).filter(may_edit).collect()
+}
+
+/// Whether one of the `active` changes covers a write to `path`.
+pub fn judge(path: &RepoPath, active: &[&Intent]) -> Result<(), Denied> {
+    if is_state(path.as_str()) {
+        return Err(Denied::State { path: path.clone() });
+    }
+    let raw = RawPath::new(path.as_str());
+    let declares = |intent: &&&Intent| intent.scope.relation(&raw) != Relation::Outside;
+    let mut declaring = active.iter().filter(declares);
+    let mut forbidding = None;
+    for intent in declaring.by_ref() {
+        if !intent.scope.forbids(path.as_str()) {
+            return Ok(());
+        }
+        forbidding = Some(intent.intent_id.clone());
+    }
+    if let Some(intent_id) = forbidding {
+        return Err(Denied::Forbidden {
+            path: path.clone(),
+            intent_id,
+        });
+    }
+    let Some(newest) = active.iter().max_by_key(|intent| intent.declared_at) else {
+        return Err(Denied::NoIntent);
+    };
+    let entries = &newest.scope.allowed_files;
+    let mut names: Vec<&str> = entries.iter().take(5).map(RepoPath::as_str).collect();
+    if entries.len() > names.len() {
+        names.push("…");
+    }
+    Err(Denied::Outside {
+        path: path.clone(),
+        intent_id: newest.intent_id.clone(),
+        covers: names.join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::{alive, intent, owner};
+    use super::super::scope::ChangeScope;
+    use super::*;
+
+    fn path(text: &str) -> RepoPath {
+        RepoPath::try_from(text).unwrap()
+    }
+
+    #[test]
+    fn only_a_live_active_change_that_may_edit_counts() {
+        let me = owner(1);
+        let viewer = Viewer {
+            me: &me,
+            now: 10,
+            alive: &alive,
+        };
+        let mut all = vec![intent("live", 2, &["a"]), intent("dead", 9, &["b"])];
+        let mut refused = intent("refused", 2, &["c"]);
+        refused.edit_allowed = false;
+        let mut waiting = intent("waiting", 2, &["d"]);
+        waiting.state = State::Queued;
+        let mut over = intent("over", 2, &["e"]);
+        over.expires_at = 10;
+        all.extend([refused, waiting, over]);
+        let names = |named| -> Vec<&str> {
+            let found = active(&all, &viewer, named);
+            found.iter().map(|one| one.intent_id.as_str()).collect()
+        };
+        assert_eq!(names(None), ["live"]);
+        assert!(names(Some("ada")).is_empty(), "another name's is no name's");
+    }
+
+    #[test]
+    fn a_write_is_covered_by_what_was_declared_and_by_nothing_else() {
+        let mut one = intent("one", 2, &["docs", "a.txt"]);
+        one.scope = ChangeScope::parse(&["docs", "a.txt"], &["b"], &["docs/key*"], "").unwrap();
+        let active = [&one];
+        for inside in ["docs/x.md", "a.txt", "b/c"] {
+            assert_eq!(judge(&path(inside), &active), Ok(()), "{inside}");
+        }
+        assert!(matches!(
+            judge(&path("docs/key.pem"), &active),
+            Err(Denied::Forbidden { .. })
+        ));
+        assert!(matches!(
+            judge(&path(".provost/registry.db"), &active),
+            Err(Denied::State { .. })
+        ));
+        for outside in ["a.txt.bak", "documents", "c"] {
+            assert!(
+                matches!(judge(&path(outside), &active), Err(Denied::Outside { .. })),
+                "{outside}"
+            );
+        }
+        assert_eq!(judge(&path("c"), &[]), Err(Denied::NoIntent));
+    }
+}

@@ -1,0 +1,166 @@
+//! Reads what Claude Code and Codex hand to a hook, and says what the tool call would write.
+//!
+//! Both programs send one object on standard input, with `hook_event_name`, `cwd` and, about a
+//! tool, `tool_name` and `tool_input`. What cannot be read, and a tool that nobody here knows, is
+//! an error, because a hook that guesses lets things through.
+
+mod patch;
+mod shell;
+
+use serde_json::{Map, Value};
+
+/// What a program asks or tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The directory that relative paths are seen from.
+    pub cwd: String,
+    /// What happens.
+    pub what: What,
+}
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A session begins.
+    Begin,
+    /// A tool is about to write these paths; none if it writes nothing that can be seen.
+    Before(Vec<String>),
+    /// A tool was used, or the agent is done: nothing is left to decide.
+    After,
+}
+
+/// Why an event cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// A field is missing or of another kind.
+    #[error("the event has no readable `{0}`")]
+    Field(&'static str),
+    /// Nobody knows such an event.
+    #[error("the event `{0}` is unknown")]
+    Unknown(String),
+    /// Nobody knows what the tool writes.
+    #[error("nobody knows what the tool `{0}` writes")]
+    Tool(String),
+    /// A command writes somewhere that only a shell finds out.
+    #[error("the command writes to `{0}`, and only a shell knows where that is")]
+    Target(String),
+    /// A patch does not say which files it touches.
+    #[error("the patch does not say which files it touches")]
+    Patch,
+}
+
+/// Tools of both programs that write no file of a checkout themselves.
+const HARMLESS: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "BashOutput",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "NotebookRead",
+    "PushNotification",
+    "Read",
+    "ReadMcpResourceTool",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Skill",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "list_mcp_resource_templates",
+    "list_mcp_resources",
+    "read_mcp_resource",
+    "request_user_input",
+    "update_plan",
+    "view_image",
+    "web_search",
+];
+
+/// Reads an event.
+pub fn parse(event: &Value) -> Result<Event, EventError> {
+    let text = |name: &'static str| {
+        let value = event.get(name).and_then(Value::as_str);
+        value.ok_or(EventError::Field(name))
+    };
+    let what = match text("hook_event_name")? {
+        "SessionStart" => What::Begin,
+        "PostToolUse" | "Stop" => What::After,
+        "PreToolUse" => {
+            let input = event.get("tool_input").and_then(Value::as_object);
+            let input = input.ok_or(EventError::Field("tool_input"))?;
+            What::Before(writes(text("tool_name")?, input)?)
+        }
+        other => return Err(EventError::Unknown(short(other))),
+    };
+    let cwd = text("cwd")?.to_owned();
+    Ok(Event { cwd, what })
+}
+
+/// The paths that a tool call writes, as it names them.
+fn writes(tool: &str, input: &Map<String, Value>) -> Result<Vec<String>, EventError> {
+    let field = |name: &'static str| {
+        let value = input.get(name).and_then(Value::as_str);
+        value.map(str::to_owned).ok_or(EventError::Field(name))
+    };
+    match tool {
+        "Write" | "Edit" | "MultiEdit" => Ok(vec![field("file_path")?]),
+        "NotebookEdit" => Ok(vec![field("notebook_path")?]),
+        "apply_patch" => patch::paths(&field("command").or_else(|_| field("input"))?),
+        "Bash" | "shell" | "exec_command" | "shell_command" => {
+            shell::writes(&command(input).ok_or(EventError::Field("command"))?)
+        }
+        // What goes into a program that runs already is not read; its start was.
+        "write_stdin" => Ok(Vec::new()),
+        tool if HARMLESS.contains(&tool) || tool.starts_with("mcp__provost__") => Ok(Vec::new()),
+        tool => Err(EventError::Tool(short(tool))),
+    }
+}
+
+/// A command line, as text or as the words of `sh -c`.
+fn command(input: &Map<String, Value>) -> Option<String> {
+    match input.get("command").or_else(|| input.get("cmd"))? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+            let words = words?;
+            match words.as_slice() {
+                [_, "-c" | "-lc", script] => Some((*script).to_owned()),
+                // Quoted, so that each stays one word.
+                words => Some(
+                    words
+                        .iter()
+                        .map(|word| format!("'{}'", word.replace('\'', r"'\''")))
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                ),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests;

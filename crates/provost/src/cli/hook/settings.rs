@@ -1,0 +1,341 @@
+//! Puts our hook into the settings of Claude Code and Codex, takes it out, and tries it.
+//!
+//! # Invariants
+//!
+//! - Everything else in the file stays. Taking the hook out gives back the bytes that were there,
+//!   unless somebody changed the file since; then only what is ours goes.
+//! - The command refuses in the words of both programs also when this binary is gone.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::{Args, ValueEnum};
+use provost_core::code::Code;
+use provost_core::json;
+use provost_core::object::sha256;
+use serde_json::{Map, Value, json};
+
+use super::checkout;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Place;
+
+/// What our hook is asked about.
+const EVENTS: [&str; 2] = ["PreToolUse", "SessionStart"];
+
+/// How long the programs wait, in seconds; our own patience is shorter.
+const TIMEOUT: u32 = 15;
+
+/// A program whose tool calls are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Program {
+    Claude,
+    Codex,
+}
+
+#[derive(Args)]
+pub(in crate::cli) struct Selftest {
+    /// Whose hook.
+    program: Program,
+
+    /// The one in your own settings, instead of the checkout's.
+    #[arg(long)]
+    user: bool,
+}
+
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// The end of our command, by which it is known again.
+    fn mark(self) -> String {
+        format!(" hook {} || exit 2", self.name())
+    }
+
+    fn places(self, place: &Place, user: bool) -> Result<Places, Failure> {
+        let (directory, file, variable) = match self {
+            Self::Claude => (".claude", "settings.json", "CLAUDE_CONFIG_DIR"),
+            Self::Codex => (".codex", "hooks.json", "CODEX_HOME"),
+        };
+        if !user {
+            return Ok(Places {
+                file: checkout(place)?.join(directory).join(file),
+                before: place.root.join(format!("hook-{}.json", self.name())),
+            });
+        }
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let own = set(variable).map(PathBuf::from);
+        let own = own.or_else(|| Some(PathBuf::from(set("HOME")?).join(directory)));
+        let own = own.ok_or_else(|| Failure::new(Code::HostFailed, "HOME is not set"))?;
+        Ok(Places {
+            file: own.join(file),
+            before: own.join(format!("{file}.before-provost")),
+        })
+    }
+}
+
+/// Where settings are, and where we keep what they were.
+struct Places {
+    file: PathBuf,
+    before: PathBuf,
+}
+
+/// What the settings were before, and what we made of them.
+struct Before {
+    text: Option<String>,
+    written: String,
+}
+
+fn broken(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Code::HookBroken, format!("`{}`: {error}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(broken(path, &error)),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let beside = real.with_extension("provost-new");
+    let parent = real.parent().unwrap_or(Path::new("/"));
+    let done = fs::create_dir_all(parent)
+        .and_then(|()| fs::write(&beside, text))
+        .and_then(|()| fs::rename(&beside, &real));
+    done.map_err(|error| broken(path, &error))
+}
+
+/// The settings in `text`, without what is ours.
+fn without(path: &Path, text: &str, program: Program) -> Result<Map<String, Value>, Failure> {
+    let value = json::parse(text.as_bytes()).map_err(|error| broken(path, &error))?;
+    let Value::Object(mut settings) = value else {
+        return Err(broken(path, &"the settings are no object"));
+    };
+    let Some(hooks) = settings.get_mut("hooks") else {
+        return Ok(settings);
+    };
+    let Value::Object(hooks) = hooks else {
+        return Err(broken(path, &"`hooks` is no object"));
+    };
+    for groups in hooks.values_mut().filter_map(Value::as_array_mut) {
+        for group in groups.iter_mut() {
+            if let Some(list) = group.get_mut("hooks").and_then(Value::as_array_mut) {
+                list.retain(|one| !is_ours(one, program));
+            }
+        }
+        groups.retain(|group| group["hooks"] != json!([]));
+    }
+    hooks.retain(|_, groups| *groups != json!([]));
+    if hooks.is_empty() {
+        settings.remove("hooks");
+    }
+    Ok(settings)
+}
+
+fn is_ours(handler: &Value, program: Program) -> bool {
+    let command = handler["command"].as_str().unwrap_or_default();
+    command.ends_with(&program.mark())
+}
+
+/// What the settings were before we touched them; nothing if we did not.
+fn before(places: &Places) -> Result<Option<Before>, Failure> {
+    let Some(text) = read(&places.before)? else {
+        return Ok(None);
+    };
+    let value = json::parse(text.as_bytes()).map_err(|error| broken(&places.before, &error))?;
+    let written = value["written"].as_str().unwrap_or_default().to_owned();
+    let text = value["before"].as_str().map(str::to_owned);
+    Ok(Some(Before { text, written }))
+}
+
+pub(super) fn install(place: &Place, program: Program, user: bool) -> Outcome {
+    let places = program.places(place, user)?;
+    let binary = std::env::current_exe().and_then(|path| path.canonicalize());
+    let binary = binary.map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let binary = binary.display().to_string().replace('\'', r"'\''");
+    let now = read(&places.file)?;
+    let was = match (before(&places)?, &now) {
+        (Some(before), Some(now)) if before.written == sha256(now.as_bytes()) => before.text,
+        _ => now.clone(),
+    };
+    let mut settings = match &now {
+        Some(text) => without(&places.file, text, program)?,
+        None => Map::new(),
+    };
+    let mut handler = json!({
+        "type": "command",
+        "command": format!("'{binary}'{}", program.mark()),
+        "timeout": TIMEOUT,
+    });
+    if program == Program::Claude {
+        // A hook that crashed or was late counts as a refusal.
+        handler["onFailure"] = json!("block");
+    }
+    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
+    for event in EVENTS {
+        let groups = hooks
+            .as_object_mut()
+            .map(|hooks| hooks.entry(event).or_insert_with(|| json!([])));
+        let Some(Value::Array(groups)) = groups else {
+            return Err(broken(&places.file, &format!("`{event}` is no list")));
+        };
+        groups.push(json!({ "hooks": [handler] }));
+    }
+    let text = format!("{:#}\n", Value::Object(settings));
+    if !user {
+        place.prepare_changes()?;
+    }
+    let kept = json!({ "before": was, "written": sha256(text.as_bytes()) });
+    write(&places.before, &format!("{kept}\n"))?;
+    write(&places.file, &text)?;
+    let mut words = format!("installed in {}\n", places.file.display());
+    if program == Program::Codex {
+        words += "Codex runs no hook before you trust it: start codex, and look at /hooks\n";
+    }
+    words += &format!("next: provost hook selftest {}\n", program.name());
+    Ok(Answer::data(json!({ "file": places.file }), words))
+}
+
+pub(super) fn uninstall(place: &Place, program: Program, user: bool) -> Outcome {
+    let places = program.places(place, user)?;
+    let now = read(&places.file)?;
+    let is_there = now
+        .as_deref()
+        .is_some_and(|text| text.contains(&program.mark()));
+    let kept = before(&places)?;
+    let words = match (&now, &kept) {
+        (Some(now), Some(kept)) if kept.written == sha256(now.as_bytes()) => {
+            restore(&places.file, kept.text.as_deref())?;
+            "took the hook out; the settings are as they were\n"
+        }
+        (Some(now), _) if is_there => {
+            let settings = Value::Object(without(&places.file, now, program)?);
+            write(&places.file, &format!("{settings:#}\n"))?;
+            "took the hook out; the settings were changed since, so the rest stays as it is\n"
+        }
+        _ => "no hook of provost is installed there\n",
+    };
+    if kept.is_some() {
+        fs::remove_file(&places.before).map_err(|error| broken(&places.before, &error))?;
+    }
+    let json = json!({ "file": places.file, "removed": is_there });
+    Ok(Answer::data(json, words))
+}
+
+fn restore(file: &Path, text: Option<&str>) -> Result<(), Failure> {
+    if let Some(text) = text {
+        return write(file, text);
+    }
+    fs::remove_file(file).map_err(|error| broken(file, &error))?;
+    // Gone only if nothing else is in it.
+    let _ = file.parent().map(fs::remove_dir);
+    Ok(())
+}
+
+/// Where hooks of ours are installed, in words and as rows.
+pub(super) fn standing(place: &Place) -> Result<(String, Vec<Value>), Failure> {
+    let (mut text, mut rows) = (String::new(), Vec::new());
+    for program in [Program::Claude, Program::Codex] {
+        for user in [false, true] {
+            let Ok(places) = program.places(place, user) else {
+                continue;
+            };
+            let found = command(&places.file, program)?;
+            let word = if found.is_some() {
+                "installed"
+            } else {
+                "not installed"
+            };
+            let whose = if user { "yours" } else { "of this checkout" };
+            text += &format!("  {:11} {word} ({whose})\n", program.name());
+            let agent = program.name();
+            rows.push(
+                json!({ "agent": agent, "file": places.file, "user": user, "standing": word }),
+            );
+        }
+    }
+    Ok((text, rows))
+}
+
+/// The command that is asked before a tool is used, if ours is asked about every tool.
+fn command(file: &Path, program: Program) -> Result<Option<String>, Failure> {
+    let Some(text) = read(file)? else {
+        return Ok(None);
+    };
+    let value = json::parse(text.as_bytes()).map_err(|error| broken(file, &error))?;
+    let groups = value["hooks"][EVENTS[0]].as_array().cloned();
+    for group in groups.unwrap_or_default() {
+        let matcher = group["matcher"].as_str().unwrap_or_default();
+        let handlers = group["hooks"].as_array().cloned().unwrap_or_default();
+        let ours = handlers.iter().find(|one| is_ours(one, program));
+        if let (Some(ours), "" | "*") = (ours, matcher) {
+            return Ok(ours["command"].as_str().map(str::to_owned));
+        }
+    }
+    Ok(None)
+}
+
+/// Sends events through the installed command, and wants the bad ones refused.
+pub(super) fn selftest(place: &Place, selftest: &Selftest) -> Outcome {
+    let places = selftest.program.places(place, selftest.user)?;
+    let name = selftest.program.name();
+    let Some(command) = command(&places.file, selftest.program)? else {
+        let reason = format!("no hook is installed in {}", places.file.display());
+        let hint = format!("provost hook install {name}");
+        return Err(Failure::new(Code::HookBroken, reason).hint(hint));
+    };
+    let top = checkout(place)?;
+    let event = |tool: &str, file: &str| {
+        json!({ "session_id": "selftest", "cwd": top, "hook_event_name": "PreToolUse",
+            "tool_name": tool, "tool_use_id": "selftest",
+            "tool_input": { "file_path": top.join(file), "content": "" } })
+        .to_string()
+    };
+    let cases = [
+        (
+            "a write that nobody may do",
+            event("Write", ".provost/selftest"),
+            2,
+        ),
+        ("an event that cannot be read", "nonsense".to_owned(), 2),
+        ("a look at a file", event("Read", "selftest"), 0),
+    ];
+    let mut rows = Vec::new();
+    for (what, input, want) in cases {
+        let got = ask(&command, top, &input).map_err(|error| broken(&places.file, &error))?;
+        if got != Some(want) {
+            let reason = format!("{what} got {got:?} instead of {want} from `{command}`");
+            return Err(Failure::new(Code::HookBroken, reason));
+        }
+        rows.push(json!({ "event": what, "status": want }));
+    }
+    let text = format!("the hook for {name} works: it denies, and it lets look\n");
+    Ok(Answer::data(
+        json!({ "command": command, "tried": rows }),
+        text,
+    ))
+}
+
+/// The exit status of the installed command about one event.
+fn ask(command: &str, top: &Path, input: &str) -> io::Result<Option<i32>> {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(top)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // Who does not read to the end is judged by its status.
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    Ok(child.wait()?.code())
+}

@@ -1,0 +1,76 @@
+//! The real programs in a checkout, with our hook in their settings.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::stage::{Program, Stage};
+use crate::scene::Outcome;
+
+fn change(stage: &Stage, words: &[&str]) -> Outcome {
+    let all = [&["change", "--json", "--agent", "ada"], words].concat();
+    stage.ask(&all)
+}
+
+#[test]
+fn an_edit_inside_the_change_goes_through_and_one_outside_never_happens() {
+    for program in [Program::Claude, Program::Codex] {
+        let turns = match program {
+            Program::Claude => json!([
+                { "tool": "Write", "input": { "file_path": "<repo>/notes/in.md", "content": "in\n" } },
+                { "tool": "Write", "input": { "file_path": "<repo>/out.md", "content": "out\n" } },
+                { "shell": "echo shell > shell.md" },
+                { "text": "I tried." },
+            ]),
+            Program::Codex | Program::Gemini => json!([
+                { "shell": "echo in > notes/in.md" },
+                { "shell": "echo out > out.md" },
+                { "shell": "echo shell > shell.md" },
+                { "text": "I tried." },
+            ]),
+        };
+        let Some(stage) = Stage::prepared(program, &json!([])) else {
+            return;
+        };
+        let repo = stage.scene.path("repo").display().to_string();
+        let text = turns.to_string().replace("<repo>", &repo);
+        stage.scene.write("turns.json", &text);
+        stage.scene.write("repo/notes/old.md", "old\n");
+        stage.scene.git(&["add", "notes/old.md"]);
+        stage.scene.git(&["commit", "-q", "-m", "notes"]);
+        stage
+            .scene
+            .git(&["config", "core.excludesFile", "/dev/null"]);
+
+        let installed = stage.ask(&["hook", "install", program.name()]);
+        assert_eq!(installed.exit, 0, "{installed:?}");
+        let proven = stage.ask(&["hook", "selftest", program.name()]);
+        assert_eq!(proven.exit, 0, "{proven:?}");
+        assert_eq!(change(&stage, &["analyze"]).exit, 0);
+        let started = change(&stage, &["start", "say more", "--file", "notes/in.md"]);
+        assert_eq!(started.exit, 0, "{started:?}");
+        let id = started.text("intent_id").to_owned();
+
+        let driven = stage.drive();
+        assert_eq!(driven.exit, 0, "{driven:?}");
+        let inside = fs::read_to_string(stage.scene.path("repo/notes/in.md"));
+        assert_eq!(inside.unwrap(), "in\n", "{driven:?}");
+        for name in ["repo/out.md", "repo/shell.md"] {
+            assert!(!stage.scene.path(name).exists(), "{program:?} {name}");
+        }
+        let asked = json!(stage.requests()).to_string();
+        assert!(
+            asked.contains("HOOK_DENIED") && asked.contains("out.md"),
+            "the model is not told why: {asked}"
+        );
+
+        let after = change(&stage, &["analyze"]);
+        assert_eq!(after.exit, 0, "{after:?}");
+        let finished = change(&stage, &["finish", &id, "--file", "notes/in.md"]);
+        assert_eq!(finished.exit, 0, "{finished:?}");
+        let digest = finished.json["receipt"]["receipt_digest"]["value"].clone();
+        let receipt = change(&stage, &["receipt", digest.as_str().unwrap()]);
+        let changed = &receipt.json["structured_receipt"]["scope"]["changed_files"];
+        assert_eq!(*changed, json!(["notes/in.md"]), "{receipt:?}");
+    }
+}
