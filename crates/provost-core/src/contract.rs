@@ -127,6 +127,17 @@ pub struct Problem {
     pub problem: String,
 }
 
+impl Problem {
+    /// What is wrong at `path`, by the rule `code`.
+    pub(crate) fn new(code: Code, path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            code,
+            problem: problem.into(),
+        }
+    }
+}
+
 /// Reads a contract from the bytes of a JSON document.
 ///
 /// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
@@ -248,11 +259,8 @@ struct Problems(Vec<Problem>);
 
 impl Problems {
     fn add(&mut self, path: impl Into<String>, problem: impl Into<String>) {
-        self.0.push(Problem {
-            path: path.into(),
-            code: Code::ContractInvalid,
-            problem: problem.into(),
-        });
+        self.0
+            .push(Problem::new(Code::ContractInvalid, path, problem));
     }
 }
 

@@ -12,11 +12,7 @@ impl Opened {
     pub(super) fn unlike(&self, document: &Document) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut add = |code: Code, path: String, problem: String| {
-            problems.push(Problem {
-                path,
-                code,
-                problem,
-            });
+            problems.push(Problem::new(code, path, problem));
         };
         let agent = self.adapted.as_ref();
         let name = agent.map_or(Adapter::Exec, |agent| agent.adapter).name();

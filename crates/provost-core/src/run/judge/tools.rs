@@ -27,11 +27,7 @@ impl Opened {
     pub(super) fn ungiven(&self, document: &Document) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut add = |code: Code, path: String, problem: String| {
-            problems.push(Problem {
-                path,
-                code,
-                problem,
-            });
+            problems.push(Problem::new(code, path, problem));
         };
         let (given, permitted) = (&document.mcp_tool_set, &document.tool_permissions.mcp_tools);
         let registered = roster::tools(&document.assigned_agent.agent_id);
