@@ -58,35 +58,47 @@ pub fn is_git(name: &[u8]) -> bool {
 
 /// A name as the most careless file system reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading(String);
+pub struct Reading {
+    folded: String,
+    /// Whether it can be short for something; most names cannot, and are compared often.
+    may_be_short: bool,
+}
 
 impl Reading {
     /// How `name` may be read.
     pub fn of(name: &str) -> Self {
         let stream = name.find(':').unwrap_or(name.len());
-        Self(fold(&name[..stream]))
+        let folded = fold(&name[..stream]);
+        Self {
+            may_be_short: folded.contains('~'),
+            folded,
+        }
     }
 
     /// Whether the name may be taken for `known`, which is folded and has only plain letters.
     pub fn is(&self, known: &str) -> bool {
-        self.0 == known || self.is_short(known)
+        self.folded == known || self.is_short(known)
     }
 
     /// Whether the name may be taken for one that begins with `beginning`, which is folded and has
     /// only plain letters.
     pub fn begins(&self, beginning: &str) -> bool {
         let letters = || beginning.replace('.', "");
-        self.0.starts_with(beginning)
-            || Short::parse(&self.0).is_some_and(|short| short.begins(&letters()))
+        self.folded.starts_with(beginning)
+            || self.short().is_some_and(|short| short.begins(&letters()))
     }
 
     /// Whether the name is `known` itself, in one of its longer spellings.
     pub fn is_plainly(&self, known: &str) -> bool {
-        self.0 == known
+        self.folded == known
+    }
+
+    fn short(&self) -> Option<Short<'_>> {
+        self.may_be_short.then(|| Short::parse(&self.folded))?
     }
 
     fn is_short(&self, known: &str) -> bool {
-        let Some(short) = Short::parse(&self.0) else {
+        let Some(short) = self.short() else {
             return false;
         };
         let known = known.trim_start_matches('.');

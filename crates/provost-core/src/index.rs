@@ -9,8 +9,6 @@
 //!   entries mean, is an error and never an empty index.
 //! - Every path is relative, has no empty, `.`, `..` or `.git` component, and comes in git's order.
 
-use sha2::Digest as _;
-
 use crate::object::{Mode, ObjectFormat, Oid};
 use crate::path::{LONGEST, RawPath};
 use crate::tree::name_is_safe;
@@ -95,7 +93,7 @@ pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<Entry>, IndexErro
         return Err(IndexError::Version(version));
     }
     // Git may be told to leave the checksum out.
-    if checksum.iter().any(|byte| *byte != 0) && checksum != digest(body, format) {
+    if checksum.iter().any(|byte| *byte != 0) && checksum != format.checksum(body) {
         return Err(IndexError::Checksum);
     }
     let count = reader.u32()?;
@@ -116,17 +114,6 @@ pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<Entry>, IndexErro
     }
     reader.extensions()?;
     Ok(entries)
-}
-
-fn digest(body: &[u8], format: ObjectFormat) -> Vec<u8> {
-    match format {
-        ObjectFormat::Sha1 => {
-            let mut hasher = sha1_checked::Sha1::new();
-            sha1_checked::Digest::update(&mut hasher, body);
-            hasher.try_finalize().hash().to_vec()
-        }
-        ObjectFormat::Sha256 => sha2::Sha256::digest(body).to_vec(),
-    }
 }
 
 /// Whether a tree could hold this path.
@@ -272,7 +259,7 @@ mod tests {
         bytes.extend(u32::try_from(entries.len()).unwrap().to_be_bytes());
         bytes.extend(entries.concat());
         bytes.extend(tail);
-        let checksum = digest(&bytes, ObjectFormat::Sha1);
+        let checksum = ObjectFormat::Sha1.checksum(&bytes);
         bytes.extend(checksum);
         bytes
     }

@@ -98,11 +98,30 @@ fn careful(text: &str) -> Result<Node<'_>, JsonError> {
 
 /// Reads one document of the shape `T`, naming the field that does not fit.
 pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
-    from_value(parse(bytes)?)
+    shaped(|| parse(bytes))
+}
+
+/// Gives what `make` makes the shape `T`, naming the field that does not fit.
+///
+/// Keeping track of where one is costs as much as reading, so it is made again to say what is wrong.
+pub(crate) fn shaped<T: DeserializeOwned>(
+    make: impl Fn() -> Result<Value, JsonError>,
+) -> Result<T, JsonError> {
+    match T::deserialize(make()?) {
+        Ok(read) => Ok(read),
+        Err(_) => explained(make()?),
+    }
 }
 
 /// Gives `value` the shape `T`, naming the field that does not fit.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
+    match T::deserialize(&value) {
+        Ok(read) => Ok(read),
+        Err(_) => explained(value),
+    }
+}
+
+fn explained<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
     serde_path_to_error::deserialize(value).map_err(|error| JsonError::Shape {
         field: shape::path(&error),
         what: shape::words(&error.inner().to_string()),
@@ -115,6 +134,12 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
 /// that.
 pub fn canonical(value: &Value) -> String {
     value.to_string()
+}
+
+/// The same for the fields of an object.
+pub fn canonical_object(fields: &serde_json::Map<String, Value>) -> String {
+    // Maps of strings and values always serialise.
+    serde_json::to_string(fields).unwrap_or_default()
 }
 
 /// Where `given` has a list although what was read from it is an object, as a JSON pointer.

@@ -15,6 +15,9 @@ use crate::object::sha256;
 /// What the first record of a chain names as its predecessor.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// How many fields a record has: those of its event, its number and two hashes.
+const FIELDS: usize = 11;
+
 /// How much a record matters to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -68,11 +71,13 @@ pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
 impl Event {
     /// The value that [`tagged`] took apart.
     pub fn untagged<T: DeserializeOwned>(&self) -> Result<T, json::JsonError> {
-        let kind = Value::String(self.event_type.clone());
-        let payload = Value::Object(self.payload.clone());
-        let fields = [("event_type", kind), ("payload", payload)];
-        let fields = fields.map(|(name, value)| (name.to_owned(), value));
-        json::from_value(Value::Object(Map::from_iter(fields)))
+        json::shaped(|| {
+            let kind = Value::String(self.event_type.clone());
+            let payload = Value::Object(self.payload.clone());
+            let fields = [("event_type", kind), ("payload", payload)];
+            let fields = fields.map(|(name, value)| (name.to_owned(), value));
+            Ok(Value::Object(Map::from_iter(fields)))
+        })
     }
 }
 
@@ -127,8 +132,8 @@ impl Head {
         record
     }
 
-    /// Moves the head over `record`, if the record is what must come next.
-    pub fn follow(&mut self, record: &Record) -> Result<(), Broken> {
+    /// Moves the head over `record`, whose content has this `digest`, if it is what must come next.
+    fn follow(&mut self, record: &Record, digest: &str) -> Result<(), Broken> {
         let broken = |what| {
             Err(Broken {
                 seq: self.next,
@@ -141,7 +146,7 @@ impl Head {
         if record.prev != self.hash {
             return broken("it does not name the record before it");
         }
-        if record.hash != record.digest() {
+        if record.hash != digest {
             return broken("its content does not fit its hash");
         }
         self.next += 1;
@@ -158,7 +163,7 @@ impl Record {
             return String::new();
         };
         fields.remove("hash");
-        sha256(json::canonical(&Value::Object(fields)).as_bytes())
+        digest(&fields)
     }
 
     /// The record as its line, without the line end.
@@ -168,6 +173,11 @@ impl Record {
             .map(|value| json::canonical(&value))
             .unwrap_or_default()
     }
+}
+
+/// The hash that a record of `fields`, which are all but its hash, must carry.
+fn digest(fields: &Map<String, Value>) -> String {
+    sha256(json::canonical_object(fields).as_bytes())
 }
 
 /// Where a chain stops being one.
@@ -226,15 +236,16 @@ pub fn read(bytes: &[u8], mut head: Head) -> Result<Chain, ChainError> {
     let lines = bytes[..whole]
         .strip_suffix(b"\n")
         .map(|body| body.split(|byte| *byte == b'\n'));
-    for (index, line) in lines.into_iter().flatten().enumerate() {
-        let record: Record = json::parse_as(line).map_err(|source| ChainError::Line {
+    for (index, bytes) in lines.into_iter().flatten().enumerate() {
+        let line = Line::read(bytes).map_err(|source| ChainError::Line {
             line: index + 1,
             source,
         })?;
-        if record.line().as_bytes() != line {
+        if !line.is_spelled {
             return Err(ChainError::Spelling { line: index + 1 });
         }
-        head.follow(&record)?;
+        let Line { record, digest, .. } = line;
+        head.follow(&record, &digest)?;
         records.push(record);
     }
     Ok(Chain {
@@ -242,6 +253,35 @@ pub fn read(bytes: &[u8], mut head: Head) -> Result<Chain, ChainError> {
         head,
         whole,
     })
+}
+
+/// One line of a ledger, read once.
+struct Line {
+    record: Record,
+    /// The hash that its content asks for.
+    digest: String,
+    /// Whether it is spelled as we spell it.
+    is_spelled: bool,
+}
+
+impl Line {
+    fn read(bytes: &[u8]) -> Result<Self, json::JsonError> {
+        let mut value = json::parse(bytes)?;
+        let mut is_spelled = json::canonical(&value).as_bytes() == bytes;
+        let mut digested = String::new();
+        if let Value::Object(fields) = &mut value {
+            // With other fields than ours, or without one, we would spell it in another way.
+            is_spelled &= fields.len() == FIELDS;
+            let hash = fields.remove("hash");
+            digested = digest(fields);
+            fields.extend(hash.map(|hash| ("hash".to_owned(), hash)));
+        }
+        Ok(Self {
+            record: json::from_value(value)?,
+            digest: digested,
+            is_spelled,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -287,6 +327,42 @@ mod tests {
                 "{cut}"
             );
         }
+    }
+
+    #[test]
+    fn a_record_has_exactly_its_fields() {
+        let mut head = Head::genesis();
+        let record = head.append(event("a"));
+        let spelled = |change: fn(&mut Map<String, Value>)| {
+            let Ok(Value::Object(mut fields)) = serde_json::to_value(&record) else {
+                panic!("a record is an object");
+            };
+            change(&mut fields);
+            fields.remove("hash");
+            let hash = digest(&fields);
+            fields.insert("hash".to_owned(), Value::from(hash));
+            read(
+                (json::canonical_object(&fields) + "\n").as_bytes(),
+                Head::genesis(),
+            )
+        };
+        assert!(spelled(|_| {}).is_ok());
+        let added = spelled(|fields| drop(fields.insert("more".to_owned(), Value::Null)));
+        assert!(
+            matches!(added, Err(ChainError::Spelling { line: 1 })),
+            "{added:?}"
+        );
+        // A field that may be nothing may not be missing.
+        let missing = spelled(|fields| drop(fields.remove("task_id")));
+        assert!(
+            matches!(missing, Err(ChainError::Spelling { line: 1 })),
+            "{missing:?}"
+        );
+        let other = spelled(|fields| drop(fields.insert("seq".to_owned(), Value::from(1.5))));
+        assert!(
+            matches!(other, Err(ChainError::Line { line: 1, .. })),
+            "{other:?}"
+        );
     }
 
     proptest! {

@@ -34,7 +34,7 @@ mod rules;
 mod twins;
 mod walk;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use provost_core::change::{Change, Finding, FindingKind, Ignored, Node};
@@ -125,7 +125,7 @@ impl Source {
 /// What becomes of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They are written into the object store, and edited copies are looked for.
+    /// They are written into the object store; copies and twins are looked for in the whole base.
     Record,
     /// Only the ids are computed, to see whether anything changed.
     Compare,
@@ -195,20 +195,26 @@ pub fn capture(
     })?;
     let mut base = Base::new(repo, base_tree);
     let walk = walk::walk(repo, (&root, source), &mut base, limits)?;
-    open_for(&mut base, &walk, limits)?;
+    open_for(&mut base, &walk, (limits, mode))?;
     let kept = kept(&base, &walk.masks);
     let base_files = base.files();
     let mut findings = walk.findings;
     // Names alone may tell already, before any file is read.
     let moved = came_and_gone(&walk.seen, kept.len(), base_files);
     limits.check(moved, findings.len())?;
-    let known: BTreeSet<&Oid> = base_files.values().map(|side| &side.oid).collect();
+    let known: HashSet<&Oid> = base.known_files().map(|(_, side)| &side.oid).collect();
     let reader = read::Reader::new(&root, base_files, known, limits, mode, repo.format());
     let contents = reader.read(&walk.seen, &mut findings);
     findings.extend(twins::hard_links(&walk.seen, &contents, base_files));
     let mut files = kept;
     files.extend(sides(&contents));
-    findings.extend(name_twins(&files, base_files));
+    findings.extend(name_twins(
+        files.keys().filter(|path| !base_files.contains_key(*path)),
+        files
+            .keys()
+            .chain(base.closed_files().map(|(path, _)| path)),
+        |place| base.has(place),
+    ));
 
     let differing = differing(base_files, &files);
     limits.check(differing.len(), findings.len())?;
@@ -224,17 +230,13 @@ pub fn capture(
         tree
     };
     let new_objects = store(repo, &base, contents, &trees, mode)?;
-    origin::exact(&mut changes, base_files, &files, &sizes);
     if mode == Mode::Record {
-        origin::similar(
-            repo,
-            &mut changes,
-            base_tree,
-            &tree,
-            base_files,
-            &files,
-            &sizes,
-        )?;
+        let origins = origin::Origins {
+            base: &base,
+            files: &files,
+            sizes: &sizes,
+        };
+        origins.set(repo, &mut changes, (base_tree, &tree))?;
     }
     findings.sort_by(|one, other| (&one.path, one.kind).cmp(&(&other.path, other.kind)));
     findings.dedup();
@@ -256,20 +258,22 @@ fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Findin
     }
 }
 
-/// Opens what of the base the rest of the capture must know.
-fn open_for(base: &mut Base<'_>, walk: &walk::Walk, limits: &Limits) -> Result<(), GitError> {
+/// Opens and lists what of the base the rest of the capture must know.
+fn open_for(
+    base: &mut Base<'_>,
+    walk: &walk::Walk,
+    (limits, mode): (&Limits, Mode),
+) -> Result<(), GitError> {
     // What is gone is told file by file.
     base.open_all(|path| walk.masks.hide(path))?;
-    // A new path may be a copy, or the twin, of any other; and what is no new content is known only
-    // by looking at all of it.
     let is_new = |one: &walk::Seen| !base.files().contains_key(&one.path);
-    let bytes: u64 = walk
-        .seen
-        .iter()
-        .map(|one| one.size)
-        .fold(0, u64::saturating_add);
-    if bytes > limits.new_bytes || walk.seen.iter().any(is_new) {
-        base.open_all(|_| true)?;
+    let bytes = walk.seen.iter().map(|one| one.size);
+    let bytes = bytes.fold(0, u64::saturating_add);
+    // A new path may be a copy, or the twin, of any other; a comparison does not ask.
+    let asks = mode == Mode::Record && walk.seen.iter().any(is_new);
+    // What is no new content is known only by looking at all of it.
+    if asks || bytes > limits.new_bytes {
+        base.list_all()?;
     }
     Ok(())
 }
@@ -300,6 +304,41 @@ fn build(
         (path.clone(), node)
     }));
     tree::build(&nodes, repo.format())
+}
+
+/// The tree `root` with these files, or without them, and the trees of it that are new; nothing if
+/// there can be no such tree.
+pub(crate) fn edited<'a>(
+    repo: &Repository,
+    root: &Oid,
+    edits: impl Iterator<Item = (&'a RawPath, Option<&'a Node>)>,
+) -> Result<Option<(Oid, tree::Trees)>, GitError> {
+    let edits: Vec<(&RawPath, Option<&Node>)> = edits.collect();
+    let mut base = Base::new(repo, root);
+    base.open_all(|directory| {
+        edits
+            .iter()
+            .any(|(path, _)| is_at_or_below(path, directory))
+    })?;
+    let mut files = base.files().clone();
+    for (path, node) in edits {
+        match node {
+            Some(node) => files.insert(path.clone(), node.clone()),
+            None => files.remove(path),
+        };
+    }
+    let Ok((made, mut trees)) = build(repo, &files, &base) else {
+        return Ok(None);
+    };
+    trees.retain(|oid, _| !base.open.trees.contains_key(oid));
+    Ok(Some((made, trees)))
+}
+
+/// Whether `path` is `directory`, or lies in it.
+fn is_at_or_below(path: &RawPath, directory: &RawPath) -> bool {
+    let rest = path.as_bytes().strip_prefix(directory.as_bytes());
+    let top = directory.as_bytes().is_empty();
+    rest.is_some_and(|rest| top || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// What stands at each captured path.

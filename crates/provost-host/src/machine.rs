@@ -10,6 +10,7 @@ mod accept;
 mod bench;
 mod crossed;
 mod evidence;
+mod foreseen;
 mod layered;
 mod look;
 mod prepare;
@@ -21,10 +22,12 @@ mod visit;
 mod watched;
 mod workspaces;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use provost_core::agent::launch::Answer;
@@ -32,7 +35,7 @@ use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
-use provost_core::run::effect::{self, Extent, Keep};
+use provost_core::run::effect::{self, Extent, Keep, Walls};
 use provost_core::run::fact::{
     AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
     Salvage, TestRun,
@@ -50,6 +53,7 @@ pub use profile::{outlet, user_toolchain};
 pub use secrets::known;
 pub use visit::Visit;
 
+use foreseen::Foreseen;
 use profile::Places;
 
 /// The largest structured result an agent may leave, in bytes.
@@ -64,31 +68,37 @@ const BURIAL: Duration = Duration::from_secs(30);
 /// One run's hands.
 #[derive(Debug)]
 pub struct Machine {
-    repo: Repository,
+    repo: Arc<Repository>,
     places: Places,
     bundle: PathBuf,
     launcher: Launcher,
     /// What the workspace of the attempt stands on, if it is an overlay.
-    lower: Option<Lower>,
+    lower: Option<Arc<Lower>>,
     /// The prepared layers of the base, once somebody asked for them.
     ready: Option<Ready>,
     /// Values that must not come into the bundle.
     known: Known,
+    /// The patch of what was captured, under way.
+    patch: Option<Foreseen>,
+    /// The files of a tree that were walled last, with the tree and the rules.
+    walled: RefCell<Option<(Oid, Walls, BTreeSet<PathBuf>)>>,
 }
 
 impl Machine {
     /// The hands of the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
         let launcher = Launcher::own();
-        boxes::selftest::foresee(&launcher);
+        boxes::selftest::foresee(&launcher, cache);
         Self {
             places: Places::new(cache, run_id),
-            repo,
+            repo: Arc::new(repo),
             bundle: bundle.to_owned(),
             launcher,
             lower: None,
             ready: None,
             known: secrets::known(&[]),
+            patch: None,
+            walled: RefCell::default(),
         }
     }
 
@@ -265,6 +275,7 @@ impl Host for Machine {
         self.keep(&captured.tree, &order.keep)?;
         let withheld = self.find_secrets(&mut captured, &order.base)?;
         let crossed = self.cross(&captured, order)?;
+        self.patch = Foreseen::patch(&self.repo, &order.base, &captured.tree);
         Ok(Capture {
             tree: captured.tree,
             kept_by: order.keep.name.clone(),
@@ -326,7 +337,8 @@ impl Host for Machine {
     }
 
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError> {
-        self.repo.patch(before, after).map_err(git)
+        let foreseen = self.patch.take().and_then(|it| it.of(before, after));
+        foreseen.map_or_else(|| self.repo.patch(before, after).map_err(git), Ok)
     }
 
     fn patch_of(

@@ -228,9 +228,7 @@ pub fn create_over(
     private: &PrivateGit,
 ) -> Result<Workspace, WorkspaceError> {
     make_private(dir)?;
-    let path = lower.index();
-    let index = std::fs::read(&path).map_err(system("read", &path))?;
-    overlay(repo, vec![lower.files()], dir, private, &index)
+    overlay(repo, vec![lower.files()], dir, private, lower.index())
 }
 
 /// Makes the workspace `dir`, which must not exist, as an overlay that shows exactly `tree`, with
@@ -247,11 +245,12 @@ pub fn create_between(
     make_private(dir)?;
     let delta = dir.join(DELTA);
     make_private(&delta)?;
-    let read = repo.read_tree(tree)?;
-    let files = &read.files;
-    let mut facts = lower.facts();
-    facts.extend(delta::write(repo, lower.tree(), (tree, files), &delta)?);
-    let index = index::render(repo.format(), files, &facts);
+    let changes = repo.differences(lower.tree(), tree)?;
+    let written = delta::write(repo, tree, &changes, &delta)?;
+    let index = index::spliced(repo.format(), lower.index(), &changes, &written);
+    let index = index.ok_or_else(|| WorkspaceError::Unsteady {
+        path: lower.files(),
+    })?;
     overlay(repo, vec![delta, lower.files()], dir, private, &index)
 }
 

@@ -9,23 +9,19 @@
 //! - The probe runs with the mounts, network and limits of the payload.
 //! - A report is bound to the kernel, the start of the machine, the launcher and the profile.
 
+mod kept;
 mod outside;
+mod program;
 pub mod recall;
 mod resolver;
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use provost_core::object::hex;
 use provost_core::tier::{Processes, Tier};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::availability::kernel;
 use super::driver::{Command, Launcher, Stdin};
@@ -39,6 +35,7 @@ use super::running::{Control, How};
 use crate::process::BOOT;
 pub use outside::Outside;
 use outside::UNTOUCHED;
+pub use program::foresee;
 
 /// How long the probe may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,7 +78,7 @@ impl Ground {
             kernel: kernel(),
             boot: boot.trim().to_owned(),
             user: rustix::process::geteuid().as_raw(),
-            launcher: digest(&launcher.exe).map_err(machine)?,
+            launcher: program::digest(&launcher.exe).map_err(machine)?,
             profile: profile.digest()?,
         })
     }
@@ -164,46 +161,6 @@ fn opened(profile: &Profile, place: SocketAddr) -> Profile {
         grants.extend(place.to_string().parse().ok());
     }
     opened
-}
-
-/// Begins to compute what a self-test will ask about `launcher`, so that nobody waits for it then.
-pub fn foresee(launcher: &Launcher) {
-    let path = launcher.exe.clone();
-    let hash = move || drop(digest(&path));
-    // Without a thread it is computed when it is asked for.
-    drop(std::thread::Builder::new().spawn(hash));
-}
-
-/// SHA-256 of the program at `path`, computed once a process as long as the file stays the same.
-fn digest(path: &Path) -> io::Result<String> {
-    type Identity = (u64, u64, u64, i64, i64);
-    static KNOWN: Mutex<BTreeMap<Identity, String>> = Mutex::new(BTreeMap::new());
-    let mut file = File::open(path)?;
-    let found = file.metadata()?;
-    let identity = (
-        found.dev(),
-        found.ino(),
-        found.size(),
-        found.mtime(),
-        found.mtime_nsec(),
-    );
-    let mut known = KNOWN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(digest) = known.get(&identity) {
-        return Ok(digest.clone());
-    }
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => break,
-            length => hasher.update(&chunk[..length]),
-        }
-    }
-    let digest = hex(&hasher.finalize());
-    known.insert(identity, digest.clone());
-    Ok(digest)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Knows the base tree, as far as somebody looked into it.
 //!
 //! A directory that nobody looked into is closed: it is known by its tree id alone, so that what an
-//! agent did not touch costs nothing.
+//! agent did not touch costs nothing. What lies in closed directories is listed only for questions
+//! about the whole base, and only by name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use provost_core::change::Node;
 use provost_core::object::{Mode, Oid};
@@ -14,19 +16,24 @@ use crate::git::{GitError, Repository, TreeRead};
 /// The base, partly open.
 pub(super) struct Base<'a> {
     repo: &'a Repository,
+    tree: &'a Oid,
     /// The files and trees of all directories that are open.
     pub(super) open: TreeRead,
     /// Directories that nobody looked into; all around them is open.
     pub(super) closed: BTreeMap<RawPath, Oid>,
+    /// All of it, once somebody asked.
+    all: Option<Arc<TreeRead>>,
 }
 
 impl<'a> Base<'a> {
     /// The base `tree`, all closed.
-    pub(super) fn new(repo: &'a Repository, tree: &Oid) -> Self {
+    pub(super) fn new(repo: &'a Repository, tree: &'a Oid) -> Self {
         Self {
             repo,
+            tree,
             open: TreeRead::default(),
             closed: BTreeMap::from([(RawPath::new(""), tree.clone())]),
+            all: None,
         }
     }
 
@@ -62,6 +69,48 @@ impl<'a> Base<'a> {
             }
             self.open(&paths)?;
         }
+    }
+
+    /// Lists what is in closed directories, too.
+    pub(super) fn list_all(&mut self) -> Result<(), GitError> {
+        if !self.closed.is_empty() && self.all.is_none() {
+            self.all = Some(self.repo.read_tree(self.tree)?);
+        }
+        Ok(())
+    }
+
+    /// The files in closed directories, if they are listed.
+    pub(super) fn closed_files(&self) -> impl Iterator<Item = (&RawPath, &Node)> {
+        let all = self.all.as_ref().map(|all| &all.files);
+        self.closed.keys().flat_map(move |directory| {
+            let mut prefix = directory.as_bytes().to_vec();
+            if !prefix.is_empty() {
+                prefix.push(b'/');
+            }
+            let first = RawPath::new(prefix.as_slice());
+            let below = all
+                .into_iter()
+                .flat_map(move |all| all.range(first.clone()..));
+            below.take_while(move |(path, _)| path.as_bytes().starts_with(&prefix))
+        })
+    }
+
+    /// The files of all directories that are open or listed.
+    pub(super) fn known_files(&self) -> impl Iterator<Item = (&RawPath, &Node)> {
+        self.open.files.iter().chain(self.closed_files())
+    }
+
+    /// Whether `path` lies in a closed directory.
+    pub(super) fn is_closed(&self, path: &RawPath) -> bool {
+        let bytes = path.as_bytes();
+        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut directories = slashes.map(|(at, _)| &bytes[..at]).chain([&bytes[..0]]);
+        directories.any(|directory| self.closed.contains_key(&RawPath::new(directory)))
+    }
+
+    /// Whether the base has a file at or below `path`.
+    pub(super) fn has(&self, path: &RawPath) -> bool {
+        self.open.files.contains_key(path) || self.has_directory(path)
     }
 
     fn read(&mut self, level: Vec<(RawPath, Oid)>) -> Result<(), GitError> {

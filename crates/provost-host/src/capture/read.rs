@@ -1,6 +1,6 @@
 //! Reads the files that were seen, each once, and names their content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ pub(super) struct Content {
 pub(super) struct Reader<'a> {
     root: &'a Beneath,
     base: &'a BTreeMap<RawPath, Node>,
-    known: BTreeSet<&'a Oid>,
+    known: HashSet<&'a Oid>,
     limits: &'a Limits,
     mode: Mode,
     format: ObjectFormat,
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         root: &'a Beneath,
         base: &'a BTreeMap<RawPath, Node>,
-        known: BTreeSet<&'a Oid>,
+        known: HashSet<&'a Oid>,
         limits: &'a Limits,
         mode: Mode,
         format: ObjectFormat,

@@ -6,7 +6,6 @@ use provost_core::alias::fold_path;
 use provost_core::change::{Finding, FindingKind, Node};
 use provost_core::path::RawPath;
 
-use super::base::has_below;
 use super::finding;
 use super::read::Content;
 use super::walk::{Seen, What};
@@ -45,14 +44,15 @@ pub(super) fn hard_links(
     findings
 }
 
-/// Paths that some file system takes for one, unless the base has them all.
-pub(crate) fn name_twins(
-    captured: &BTreeMap<RawPath, Node>,
-    base: &BTreeMap<RawPath, Node>,
+/// Paths that some file system takes for one, among the `captured`, unless the base has them all:
+/// the `added` ones it does not have, and `has` says whether it has anything at or below a place.
+pub(crate) fn name_twins<'a>(
+    added: impl Iterator<Item = &'a RawPath>,
+    captured: impl Iterator<Item = &'a RawPath>,
+    has: impl Fn(&RawPath) -> bool,
 ) -> Vec<Finding> {
-    let added = captured.keys().filter(|path| !base.contains_key(*path));
-    let mut new: BTreeSet<&[u8]> = added.flat_map(places).collect();
-    new.retain(|place| !is_place_of(base, place));
+    let mut new: BTreeSet<&[u8]> = added.flat_map(|path| places(path.as_bytes())).collect();
+    new.retain(|place| !has(&RawPath::new(*place)));
     if new.is_empty() {
         return Vec::new();
     }
@@ -60,9 +60,22 @@ pub(crate) fn name_twins(
     for place in &new {
         groups.entry(fold_path(place)).or_default().insert(place);
     }
-    for place in captured.keys().flat_map(places) {
-        if let Some(twins) = groups.get_mut(&fold_path(place)) {
-            twins.insert(place);
+    let lengths: BTreeSet<usize> = groups.keys().map(Vec::len).collect();
+    let mut last: &[u8] = &[];
+    for path in captured.map(RawPath::as_bytes) {
+        // Paths come sorted, so most lie where the one before them does.
+        let shared = path
+            .iter()
+            .zip(last)
+            .take_while(|(one, other)| one == other);
+        let shared = shared.count();
+        last = path;
+        for place in places(path).filter(|place| place.len() >= shared) {
+            if may_fold_to(place, &lengths)
+                && let Some(twins) = groups.get_mut(&fold_path(place))
+            {
+                twins.insert(place);
+            }
         }
     }
     let mut findings = Vec::new();
@@ -77,15 +90,20 @@ pub(crate) fn name_twins(
     findings
 }
 
-/// Whether `files` has something at or below `place`.
-fn is_place_of(files: &BTreeMap<RawPath, Node>, place: &[u8]) -> bool {
-    let path = RawPath::new(place);
-    files.contains_key(&path) || has_below(files, &path)
+/// Whether what stands for all spellings of `place` may have one of these lengths. It is as long as
+/// the place itself, but for letters beyond ASCII, and dots and blanks at the end of a part.
+fn may_fold_to(place: &[u8], lengths: &BTreeSet<usize>) -> bool {
+    let is_end = |byte: &u8| matches!(byte, b'.' | b' ');
+    lengths.contains(&place.len())
+        || !place.is_ascii()
+        || place.last().is_some_and(is_end)
+        || place
+            .windows(2)
+            .any(|two| is_end(&two[0]) && two[1] == b'/')
 }
 
 /// A path and the directories it lies in.
-fn places(path: &RawPath) -> impl Iterator<Item = &[u8]> {
-    let bytes = path.as_bytes();
-    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-    slashes.map(|(at, _)| &bytes[..at]).chain([bytes])
+fn places(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.map(|(at, _)| &path[..at]).chain([path])
 }

@@ -17,6 +17,10 @@ use super::{GitError, Repository, system};
 /// The largest object we take into memory.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// How many objects are asked for at a time: so few that the requests fit into a pipe, because nobody
+/// reads answers while they are written.
+const ROUND: usize = 512;
+
 /// How long a process is used again; its time limit counts from its start.
 const FRESH: Duration = Duration::from_mins(1);
 
@@ -84,7 +88,7 @@ impl Batch {
     /// Reads `oids` in their order and hands each object to `take`.
     pub fn each<'a, E: From<GitError>>(
         &mut self,
-        oids: impl IntoIterator<Item = &'a Oid> + Send,
+        oids: impl IntoIterator<Item = &'a Oid>,
         mut take: impl FnMut(&'a Oid, Kind, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut reader = self.reader.take().ok_or_else(|| unexpected("cat-file"))?;
@@ -119,60 +123,31 @@ impl Reader {
 
     fn each<'a, E: From<GitError>>(
         &mut self,
-        oids: impl IntoIterator<Item = &'a Oid> + Send,
+        oids: impl IntoIterator<Item = &'a Oid>,
         take: &mut impl FnMut(&'a Oid, Kind, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self {
-            running,
-            requests,
-            answers,
-            ..
-        } = self;
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<&Oid>(4096);
-        std::thread::scope(|scope| {
-            std::thread::Builder::new()
-                .spawn_scoped(scope, move || ask(requests, oids, &sender))
-                .map_err(system("start a thread".to_owned()))?;
-            let mut result = Ok(());
-            for oid in receiver {
-                result = answer(answers, oid)
-                    .map_err(E::from)
-                    .and_then(|(kind, bytes)| take(oid, kind, bytes));
-                if result.is_err() {
-                    // Nobody will read the rest: end git, so that the other thread ends too.
-                    running.kill();
-                    break;
-                }
+        let mut oids = oids.into_iter();
+        loop {
+            let round: Vec<&Oid> = oids.by_ref().take(ROUND).collect();
+            if round.is_empty() {
+                return Ok(());
             }
-            result
-        })
+            ask(&mut self.requests, &round).map_err(system("write to `git cat-file`"))?;
+            for oid in round {
+                let (kind, bytes) = answer(&mut self.answers, oid)?;
+                take(oid, kind, bytes)?;
+            }
+        }
     }
 }
 
-/// Writes the requests; a reader that went away shows as missing answers.
-fn ask<'a>(
-    requests: &mut BufWriter<ChildStdin>,
-    oids: impl IntoIterator<Item = &'a Oid>,
-    sender: &std::sync::mpsc::SyncSender<&'a Oid>,
-) {
-    // Answers are held back by git until it is told to flush, so ask in rounds. A round is
-    // announced before it is written: somebody must read while git answers, or both wait.
-    let mut round = Vec::new();
-    let mut oids = oids.into_iter();
-    loop {
-        round.extend(oids.by_ref().take(1024));
-        if round.is_empty() || round.iter().try_for_each(|oid| sender.send(oid)).is_err() {
-            return;
-        }
-        let wrote = round
-            .drain(..)
-            .try_for_each(|oid| writeln!(requests, "contents {oid}"))
-            .and_then(|()| writeln!(requests, "flush"))
-            .and_then(|()| requests.flush());
-        if wrote.is_err() {
-            return;
-        }
+/// Writes the requests of one round; git holds its answers back until it is told to flush.
+fn ask(requests: &mut BufWriter<ChildStdin>, round: &[&Oid]) -> std::io::Result<()> {
+    for oid in round {
+        writeln!(requests, "contents {oid}")?;
     }
+    writeln!(requests, "flush")?;
+    requests.flush()
 }
 
 /// Reads one answer and checks that the bytes are what was asked for.

@@ -1,11 +1,11 @@
-//! Reads refs from the files that git keeps them in, where these are plain.
+//! Reads refs from the files that git keeps them in, where these are plain, and adds new ones.
 //!
 //! Starting git takes longer than a box does, and most questions about refs have their answer in one
 //! small file.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use provost_core::object::{ObjectFormat, Oid};
 
@@ -14,6 +14,15 @@ use super::refs::check;
 /// It is less plain than what is read here.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AskGit;
+
+/// Whether a ref had to be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// It was not there.
+    New,
+    /// It was there, and led to the same object.
+    Same,
+}
 
 /// The longest configuration we look at.
 const LONGEST_CONFIG: u64 = 1 << 20;
@@ -64,6 +73,88 @@ pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit
         end.strip_suffix(b" ")
     });
     line.map(oid).transpose()
+}
+
+/// Makes the ref `name`, which is not there yet, by git's own rules: under its lock, whole or not at
+/// all. When this returns it is on disk.
+///
+/// It gets no reflog, because it has no past; moving one that is there is left to git.
+pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, AskGit> {
+    let path = common_dir.join(name);
+    let parent = path.parent().ok_or(AskGit)?;
+    let made = make_directories(parent).map_err(|_| AskGit)?;
+    let lock = Lock::take(&path, oid).map_err(|_| AskGit)?;
+    let is_there = value(common_dir, name)?;
+    if is_there.as_ref() == Some(oid) {
+        return Ok(Made::Same);
+    }
+    if is_there.is_some() || is_in_the_way(common_dir, name)? {
+        return Err(AskGit);
+    }
+    lock.put(&path).map_err(|_| AskGit)?;
+    let directories = [parent]
+        .into_iter()
+        .chain(made.iter().map(PathBuf::as_path));
+    for directory in directories {
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|_| AskGit)?;
+    }
+    Ok(Made::New)
+}
+
+/// Makes a directory and those above it, and gives all that hold a new one.
+fn make_directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing: Vec<&Path> = directory
+        .ancestors()
+        .take_while(|it| !it.is_dir())
+        .collect();
+    fs::create_dir_all(directory)?;
+    let holders = missing.iter().filter_map(|it| it.parent());
+    Ok(holders.map(Path::to_owned).collect())
+}
+
+/// Whether a packed ref is called like a directory above `name`, or lies below it.
+fn is_in_the_way(common_dir: &Path, name: &str) -> Result<bool, AskGit> {
+    let list = read(&common_dir.join("packed-refs"), LONGEST_LIST)?.unwrap_or_default();
+    let is_part = |long: &[u8], short: &[u8]| {
+        let rest = long.strip_prefix(short);
+        rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+    };
+    Ok(list.split(|byte| *byte == b'\n').any(|line| {
+        let packed = line.splitn(2, |byte| *byte == b' ').nth(1);
+        packed.is_some_and(|packed| {
+            is_part(packed, name.as_bytes()) || is_part(name.as_bytes(), packed)
+        })
+    }))
+}
+
+/// The lock file of a ref, with what the ref is to be; it goes when this is dropped.
+struct Lock {
+    path: PathBuf,
+}
+
+impl Lock {
+    fn take(path: &Path, oid: &Oid) -> io::Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        let mut file = File::create_new(&path)?;
+        let lock = Self { path };
+        writeln!(file, "{oid}")?;
+        file.sync_all()?;
+        Ok(lock)
+    }
+
+    fn put(&self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // After the rename there is none; one of somebody else cannot have come meanwhile.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 fn oid(text: &[u8]) -> Result<Oid, AskGit> {
@@ -128,6 +219,42 @@ mod tests {
             "",
         ] {
             assert_eq!(head(odd), Err(AskGit), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_new_ref_is_made_and_nothing_in_its_way_is_touched() {
+        let list = format!("{B} refs/provost/old\n{B} refs/provost/a/b/c\n{B} refs/provost/k\n");
+        let files = [
+            ("packed-refs", list.as_str()),
+            ("refs/provost/file", &format!("{B}\n")),
+            ("refs/provost/same", &format!("{A}\n")),
+            ("refs/provost/directory/x", &format!("{B}\n")),
+            ("refs/provost/locked.lock", ""),
+        ];
+        let place = directory(&files);
+        let oid = Oid::try_from(A).unwrap();
+        let cases = [
+            ("new", Ok(Made::New)),
+            ("runs/deep/1", Ok(Made::New)),
+            ("same", Ok(Made::Same)),
+            ("old", Err(AskGit)),
+            ("a/b", Err(AskGit)),
+            ("k/below", Err(AskGit)),
+            ("kk/below", Ok(Made::New)),
+            ("file", Err(AskGit)),
+            ("file/below", Err(AskGit)),
+            ("directory", Err(AskGit)),
+            ("locked", Err(AskGit)),
+        ];
+        for (name, want) in cases {
+            let name = format!("refs/provost/{name}");
+            assert_eq!(create(place.path(), &name, &oid), want, "{name}");
+            let found = fs::read_to_string(place.path().join(&name)).ok();
+            let is_ours = found.is_some_and(|text| text == format!("{A}\n"));
+            assert_eq!(is_ours, want.is_ok(), "{name}");
+            let lock = place.path().join(format!("{name}.lock"));
+            assert_eq!(lock.exists(), name.ends_with("/locked"), "{name}");
         }
     }
 

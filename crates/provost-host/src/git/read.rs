@@ -19,7 +19,7 @@ use super::{Batch, GitError, Repository};
 pub struct TreeRead {
     /// What stands at each path; directories are not listed.
     pub files: BTreeMap<RawPath, Node>,
-    /// The tree objects, from the root to the last.
+    /// The tree objects as far as they were read: of a tree that git was asked about, all of them.
     pub trees: Trees,
 }
 
@@ -113,6 +113,16 @@ impl Repository {
             *last = Some((root.clone(), Arc::clone(&read)));
         }
         Ok(read)
+    }
+
+    /// Takes `files` for what the tree `root` holds, because somebody trusted has listed it.
+    pub(crate) fn remember(&self, root: &Oid, files: BTreeMap<RawPath, Node>) {
+        let trees = Trees::default();
+        if let Ok(mut last) = self.last_tree.lock()
+            && last.as_ref().is_none_or(|(known, _)| known != root)
+        {
+            *last = Some((root.clone(), Arc::new(TreeRead { files, trees })));
+        }
     }
 
     /// Reads the directories of one depth and gives those below.

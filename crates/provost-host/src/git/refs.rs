@@ -6,7 +6,7 @@ use provost_core::object::{ObjectFormat, Oid};
 use provost_core::run::refs::{BRANCHES, KEPT};
 
 use super::run::{failed, unexpected};
-use super::{GitError, Repository, plain};
+use super::{GitError, Repository, loose, plain};
 
 /// Where the refs we write live.
 const OURS: &[&str] = &[KEPT, BRANCHES];
@@ -26,6 +26,15 @@ impl Repository {
     /// Sets one of our own refs, if it is where it is expected.
     pub fn keep(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
         check(name, OURS)?;
+        let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
+        if may_be_new && self.is_plain && loose::is_ours_alone(&self.objects) {
+            match plain::create(&self.common_dir, name, new) {
+                // One that is there must not be, whatever it says.
+                Ok(plain::Made::New) => return Ok(()),
+                Ok(plain::Made::Same) if *expected == Expected::Any => return Ok(()),
+                Ok(plain::Made::Same) | Err(plain::AskGit) => {}
+            }
+        }
         self.update_ref(name, new, expected)
     }
 

@@ -185,7 +185,11 @@ impl<'a> Layers<'a> {
                 None => files.remove(&change.path),
             };
         }
-        capture::name_twins(&files, &self.base)
+        let base = &self.base;
+        let added = files.keys().filter(|path| !base.contains_key(*path));
+        capture::name_twins(added, files.keys(), |place| {
+            base.contains_key(place) || capture::has_below(base, place)
+        })
     }
 
     /// Says of each change whether it is text and where it links to; gives the sizes of new files.

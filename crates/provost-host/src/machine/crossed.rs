@@ -1,18 +1,16 @@
 //! Makes the trees in which only one half of a change was made: its tests, or what they test.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use provost_core::change::{Change, FindingKind, Node};
 use provost_core::object::{Kind, Oid};
+use provost_core::pack;
 use provost_core::path::RawPath;
 use provost_core::run::effect;
 use provost_core::run::fact::Crossed;
 use provost_core::testfile::is_test_file;
-use provost_core::{pack, tree};
 use provost_engine::ports::PortError;
 
 use super::{Machine, git};
-use crate::capture::Captured;
+use crate::capture::{self, Captured};
 use crate::git::GitError;
 
 impl Machine {
@@ -55,20 +53,11 @@ impl Machine {
         root: &Oid,
         files: impl Iterator<Item = (&'a RawPath, Option<&'a Node>)>,
     ) -> Result<Option<Oid>, GitError> {
-        let read = self.repo.read_tree(root)?;
-        let mut all: BTreeMap<RawPath, Node> = read.files.clone();
-        for (path, node) in files {
-            match node {
-                Some(node) => all.insert(path.clone(), node.clone()),
-                None => all.remove(path),
-            };
-        }
-        let Ok((made, trees)) = tree::build(&all, self.repo.format()) else {
+        let Some((made, trees)) = capture::edited(&self.repo, root, files)? else {
             return Ok(None);
         };
-        let known: BTreeSet<&Oid> = read.trees.keys().collect();
         let mut writer = pack::Writer::new(self.repo.format());
-        for (oid, bytes) in trees.iter().filter(|(oid, _)| !known.contains(oid)) {
+        for (oid, bytes) in &trees {
             writer.push(pack::Entry::named(oid.clone(), Kind::Tree, bytes));
         }
         self.repo.write_pack(writer.finish())?;

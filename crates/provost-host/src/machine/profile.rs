@@ -185,14 +185,26 @@ impl Machine {
     }
 
     /// Files of its tree that the agent may not write, as they are called in the box.
+    ///
+    /// The box is described twice, for the self-test and for the agent, and looking through a large
+    /// tree takes longer than starting it.
     fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
+        let mut last = self.walled.borrow_mut();
+        if let Some((tree, walls, walled)) = &*last
+            && *tree == agent.tree
+            && *walls == agent.walls
+        {
+            return Ok(walled.clone());
+        }
         let tree = self.repo.read_tree(&agent.tree).map_err(git)?;
         let walled = |(path, _): &(&RawPath, &Entry)| {
             RepoPath::try_from(*path).is_ok_and(|path| agent.walls.cover(&path))
         };
         let place = |(path, _): (&RawPath, &Entry)| Path::new(TREE).join(path.to_string());
         let files = tree.files.iter();
-        Ok(files.filter(walled).take(WALLS).map(place).collect())
+        let walled: BTreeSet<PathBuf> = files.filter(walled).take(WALLS).map(place).collect();
+        *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
+        Ok(walled)
     }
 }
 

@@ -4,6 +4,7 @@
 //! the kernel refuses to rename a directory that it stands on, so small trees are copied.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
@@ -29,7 +30,7 @@ enum Ground {
     /// A checkout of its own, and why.
     Copy(String),
     /// A checkout that is shared.
-    Lower(Lower),
+    Lower(Arc<Lower>),
 }
 
 /// A tree that somebody else than its author works on.
@@ -66,7 +67,7 @@ impl<'a> Wanted<'a> {
 pub(super) struct Fresh {
     pub(super) workspace: Workspace,
     /// Keeps what the workspace stands on.
-    _lower: Option<Lower>,
+    _lower: Option<Arc<Lower>>,
 }
 
 impl Machine {
@@ -108,8 +109,7 @@ impl Machine {
         let left = workspace::left_in(&directory);
         if self.lower.is_none() && matches!(left, Some(Source::Upper(_))) {
             let tree = &agent.base.tree;
-            let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
-            self.lower = Some(lower);
+            self.lower = Some(self.hold(tree)?);
         }
         let Some(ready) = &self.ready else {
             // Whoever takes a run over prepares anew.
@@ -125,7 +125,7 @@ impl Machine {
 
     /// What the workspace of the attempt stands on.
     fn lowers(&self) -> Vec<PathBuf> {
-        self.lower.iter().map(Lower::files).collect()
+        self.lower.iter().map(|lower| lower.files()).collect()
     }
 
     /// The workspace in `directory` as a box has it.
@@ -201,8 +201,18 @@ impl Machine {
                 Ok(Ground::Copy(reason))
             };
         }
-        let lower = lowers.hold(&self.repo, tree).map_err(failed)?;
-        Ok(Ground::Lower(lower))
+        Ok(Ground::Lower(self.hold(tree)?))
+    }
+
+    /// The checkout of `tree` that is shared: the one that is held already, or as it is found now.
+    fn hold(&self, tree: &Oid) -> Result<Arc<Lower>, PortError> {
+        if let Some(lower) = self.lower.as_ref().filter(|lower| lower.tree() == tree) {
+            return Ok(Arc::clone(lower));
+        }
+        let lower = self.places.lowers.hold(&self.repo, tree).map_err(failed)?;
+        let listing = lower.listing(self.repo.format()).map_err(failed)?;
+        self.repo.remember(tree, listing);
+        Ok(Arc::new(lower))
     }
 
     /// The git directory of a workspace.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use provost_core::change::Node;
+use provost_core::change::{Change, Node};
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
 use rustix::fs::{FileType, Mode as Permissions};
@@ -17,28 +17,29 @@ use crate::git::Repository;
 
 type Files = BTreeMap<RawPath, Node>;
 
-/// Writes into the empty directory `target` what `files`, which are those of the tree `after`, have
-/// other than the tree `before`; what is gone is marked as an overlay marks it.
+/// Writes into the empty directory `target` what the tree `after` has other than the one it differs
+/// from by `changes`; what is gone is marked as an overlay marks it.
 pub(super) fn write(
     repo: &Repository,
-    before: &Oid,
-    (after, files): (&Oid, &Files),
+    after: &Oid,
+    changes: &[Change],
     target: &Path,
 ) -> Result<Written, WorkspaceError> {
-    let mut new = Files::new();
-    let mut gone = BTreeSet::new();
-    for change in repo.differences(before, after)? {
-        match change.after {
-            Some(node) => {
-                new.insert(change.path, node);
-            }
-            None => gone.extend(gone_with(files, &change.path)),
-        }
-    }
+    let now = |change: &Change| Some((change.path.clone(), change.after.clone()?));
+    let new: Files = changes.iter().filter_map(now).collect();
     let written = checkout::write(repo, &new, target)?;
-    let root = Beneath::new(target).map_err(system("open", target))?;
-    for path in &gone {
-        mark(&root, path.as_bytes()).map_err(system("mark a removal in", target))?;
+    let mut gone = changes.iter().filter(|change| change.after.is_none());
+    if let Some(first) = gone.next() {
+        let root = Beneath::new(target).map_err(system("open", target))?;
+        // Which directories are empty now only the whole tree says.
+        let files = &repo.read_tree(after)?.files;
+        let gone = [first].into_iter().chain(gone);
+        let marks: BTreeSet<RawPath> = gone
+            .filter_map(|change| gone_with(files, &change.path))
+            .collect();
+        for path in &marks {
+            mark(&root, path.as_bytes()).map_err(system("mark a removal in", target))?;
+        }
     }
     Ok(written)
 }

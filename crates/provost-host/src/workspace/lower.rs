@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use provost_core::object::Oid;
+use provost_core::change::Node;
+use provost_core::index::{self, Entry};
+use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 
-use super::manifest::Facts;
 use super::shelf::{self, Collected, Held, Shelf, Wanted};
-use super::{WorkspaceError, checkout, index, make_private, system};
+use super::{WorkspaceError, checkout, make_private, system};
 use crate::cache;
 use crate::git::Repository;
+
+/// The index, beside the files.
+const INDEX: &str = "index";
 
 /// The checkouts of one repository.
 #[derive(Debug, Clone)]
@@ -24,6 +28,7 @@ pub struct Lowers {
 pub struct Lower {
     tree: Oid,
     held: Held,
+    index: Vec<u8>,
 }
 
 impl Lower {
@@ -38,13 +43,19 @@ impl Lower {
     }
 
     /// A git index of them.
-    pub(super) fn index(&self) -> PathBuf {
-        self.held.place.join("index")
+    pub(super) fn index(&self) -> &[u8] {
+        &self.index
     }
 
-    /// What the kernel says about each file.
-    pub(super) fn facts(&self) -> BTreeMap<RawPath, Facts> {
-        self.held.manifest.facts()
+    /// What stands at each path, without asking git.
+    pub fn listing(&self, format: ObjectFormat) -> Result<BTreeMap<RawPath, Node>, WorkspaceError> {
+        let entries = index::parse(&self.index, format);
+        let entries = entries.map_err(|_| WorkspaceError::Unsteady { path: self.files() })?;
+        let node = |entry: Entry| {
+            let (mode, oid) = (entry.mode, entry.oid);
+            (entry.path, Node { mode, oid })
+        };
+        Ok(entries.into_iter().map(node).collect())
     }
 }
 
@@ -64,10 +75,18 @@ impl Lowers {
     /// The checkout of `tree`, made if it is missing or anybody touched it.
     pub fn hold(&self, repo: &Repository, tree: &Oid) -> Result<Lower, WorkspaceError> {
         let mut fill = |begun: &Path| fill(repo, tree, begun);
-        Ok(Lower {
-            tree: tree.clone(),
-            held: self.shelf.hold(tree.as_str(), &mut fill)?,
-        })
+        for _ in 0..2 {
+            let held = self.shelf.hold(tree.as_str(), &mut fill)?;
+            if let Some(index) = index_of(&held) {
+                let tree = tree.clone();
+                return Ok(Lower { tree, held, index });
+            }
+            // Its files are pristine, but the index beside them is not the one made with them.
+            drop(held);
+            self.shelf.discard(tree.as_str())?;
+        }
+        let path = self.shelf.place(tree.as_str());
+        Err(WorkspaceError::Unsteady { path })
     }
 
     /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
@@ -82,6 +101,12 @@ impl Lowers {
     }
 }
 
+/// The index that was made with the files, if it still is that one.
+fn index_of(held: &Held) -> Option<Vec<u8>> {
+    let index = fs::read(held.place.join(INDEX)).ok()?;
+    (sha256(&index) == held.manifest.note).then_some(index)
+}
+
 /// Writes everything a checkout has into the new directory `begun`.
 fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceError> {
     let root = begun.join(shelf::FILES);
@@ -89,8 +114,8 @@ fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceErro
     let read = repo.read_tree(tree)?;
     let files = &read.files;
     let written = checkout::write(repo, files, &root)?;
-    let path = begun.join("index");
-    let index = index::render(repo.format(), files, &written);
-    fs::write(&path, index).map_err(system("write", &path))?;
-    shelf::finish(begun, (tree.as_str(), ""), files.keys())
+    let path = begun.join(INDEX);
+    let index = super::index::render(repo.format(), files, &written);
+    fs::write(&path, &index).map_err(system("write", &path))?;
+    shelf::finish(begun, (tree.as_str(), &sha256(&index)), files.keys())
 }

@@ -106,15 +106,6 @@ impl Manifest {
         })
     }
 
-    /// What is remembered of the files, by path.
-    pub(super) fn facts(&self) -> BTreeMap<RawPath, Facts> {
-        let all = self.directories.iter().flat_map(|(directory, names)| {
-            let path = |(name, facts): &(Vec<u8>, Facts)| (directory.join(name), *facts);
-            names.iter().map(path)
-        });
-        all.collect()
-    }
-
     /// Writes it to the new file `path`, and waits until it is on disk.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut bytes = format!("{} {} {}\n", self.name, self.note, self.bytes).into_bytes();

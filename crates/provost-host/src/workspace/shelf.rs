@@ -113,7 +113,17 @@ impl Shelf {
         Err(WorkspaceError::Unsteady { path }.into())
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    /// Lets the next holder make `name` anew; whoever holds it now keeps it.
+    pub(crate) fn discard(&self, name: &str) -> Result<(), WorkspaceError> {
+        let _maker = self.lock_making(name)?;
+        match self.set_aside(name)? {
+            Some(aside) => self.remove_unused(&aside),
+            None => Ok(()),
+        }
+    }
+
+    /// Where `name` is or would be.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 

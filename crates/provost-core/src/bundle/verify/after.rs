@@ -24,7 +24,6 @@ use crate::bundle::statement::{
 };
 use crate::json;
 use crate::record::{self, Head, Level, Record};
-use crate::run::State;
 use crate::run::fact::{ReviewRun, Side, TestRun};
 
 /// What followed the seal.
@@ -80,10 +79,9 @@ pub(super) fn follow(bundle: &Bundle<'_>) -> (After, Vec<Finding>) {
 
 /// The commit of the sealed candidate, if the run was accepted.
 fn sealed_candidate(bundle: &Bundle<'_>, sealed: &RunPredicate) -> Option<Candidate> {
-    let records = &bundle.ledger.as_ref()?.records;
-    let published = State::fold(records).ok()?.published?;
+    let published = bundle.course.end()?.published.as_ref()?;
     Some(Candidate {
-        commit: published.commit,
+        commit: published.commit.clone(),
         tree: sealed.candidate_tree.clone()?,
         parent: sealed.base_commit.clone(),
     })

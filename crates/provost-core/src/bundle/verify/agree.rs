@@ -13,7 +13,7 @@ use crate::contract::document::AcceptanceTest;
 use crate::gate::command;
 use crate::json;
 use crate::object::Oid;
-use crate::run::fact::{ContractSource, Fact};
+use crate::run::fact::ContractSource;
 
 /// All documents are of one run and one task.
 pub(super) fn names(bundle: &Bundle<'_>) -> Vec<Finding> {
@@ -211,15 +211,9 @@ pub(super) fn contract(bundle: &Bundle<'_>) -> Vec<Finding> {
 
 /// What the person wrote is there as the ledger says it was.
 pub(super) fn source(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let first = bundle
-        .ledger
-        .as_ref()
-        .and_then(|chain| chain.records.first());
-    let opened = first.map(|first| Fact::of(&first.event, first.seq));
-    let Some(Ok(Fact::Opened(opened))) = opened else {
-        return Vec::new();
-    };
-    let Some(ContractSource { path, sha256 }) = opened.contract_source else {
+    let opened = bundle.course.last.as_ref().map(|state| &state.opened);
+    let source = opened.and_then(|opened| opened.contract_source.clone());
+    let Some(ContractSource { path, sha256 }) = source else {
         return Vec::new();
     };
     match bundle.file(&path) {

@@ -53,7 +53,7 @@ pub(super) fn required(bundle: &Bundle<'_>) -> Vec<Finding> {
     let has_candidate = bundle
         .predicate()
         .is_some_and(|predicate| predicate.candidate_tree.is_some());
-    let has_objects = has_candidate && !bundle.withheld().names;
+    let has_objects = has_candidate && !bundle.course.withheld.names;
     REQUIRED
         .into_iter()
         .chain(has_objects.then_some(PACK))

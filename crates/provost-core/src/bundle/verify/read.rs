@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 
+use super::replay::Course;
 use super::report::{Finding, Signer};
 use super::{Files, Pins, ledger, seal};
 use crate::bundle::dsse::Envelope;
@@ -22,7 +23,6 @@ use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
 use crate::record::{self, Chain, Head};
-use crate::run::fact::{Fact, Withheld};
 
 /// The files whose bytes are looked into; of all others only the digest is needed.
 const DOCUMENTS: [&str; 14] = [
@@ -83,6 +83,8 @@ pub struct Bundle<'a> {
     pub manifest: Option<RunManifest>,
     /// The ledger, if it is a chain.
     pub ledger: Option<Chain>,
+    /// What the ledger tells.
+    pub course: Course,
     /// What was asked for.
     pub contract: Option<Document>,
     /// The reports.
@@ -109,6 +111,7 @@ impl<'a> Bundle<'a> {
             statement: None,
             manifest: None,
             ledger: None,
+            course: Course::default(),
             contract: None,
             reports: Reports::default(),
             trusted,
@@ -123,6 +126,7 @@ impl<'a> Bundle<'a> {
                 Err(error) => problems.push(Finding::altered(LEDGER, ledger::words(&error))),
             }
         }
+        bundle.course = Course::of(bundle.ledger.as_ref());
         bundle.manifest = bundle.document(MANIFEST, &mut problems);
         bundle.contract = bundle.document(CONTRACT, &mut problems);
         bundle.reports = Reports {
@@ -149,21 +153,6 @@ impl<'a> Bundle<'a> {
     /// What was signed about the run.
     pub fn predicate(&self) -> Option<&RunPredicate> {
         Some(&self.statement.as_ref()?.predicate)
-    }
-
-    /// What the bundle owns up to leaving out, because a secret is in it.
-    pub(super) fn withheld(&self) -> Withheld {
-        let records = self
-            .ledger
-            .iter()
-            .flat_map(|chain| chain.records.iter().rev());
-        let mut facts = records.filter_map(|record| Fact::of(&record.event, record.seq).ok());
-        let captured = |fact| match fact {
-            Fact::Captured(captured) => Some(captured.withheld),
-            _ => None,
-        };
-        // Every attempt is captured anew; what counts is the last one.
-        facts.find_map(captured).unwrap_or_default()
     }
 
     /// The run, by the first document that names it.

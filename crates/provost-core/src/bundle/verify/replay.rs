@@ -5,41 +5,83 @@
 
 use super::read::{Bundle, LEDGER};
 use super::report::Finding;
-use crate::run::fact::{Fact, Judgement};
+use crate::record::{Chain, Record};
+use crate::run::fact::{Fact, Judgement, Withheld};
 use crate::run::{Next, State};
 use crate::verdict::Verdict;
 
+/// The run as its ledger tells it.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// Where the run stands after the last record that fits.
+    pub(super) last: Option<State>,
+    /// Whether that is its end, because all records fit.
+    is_whole: bool,
+    /// What the bundle owns up to leaving out, because a secret is in it. Every attempt is captured
+    /// anew; what counts is the last one.
+    pub(super) withheld: Withheld,
+    findings: Vec<Finding>,
+}
+
+impl Course {
+    /// Where the run stands at its end, if the ledger is the course of one.
+    pub(super) fn end(&self) -> Option<&State> {
+        self.last.as_ref().filter(|_| self.is_whole)
+    }
+
+    /// Follows a ledger, and decides everything in it again.
+    pub(super) fn of(ledger: Option<&Chain>) -> Self {
+        let mut course = Self::default();
+        let records = ledger.map_or(&[][..], |chain| &chain.records);
+        let Some((first, rest)) = records.split_first() else {
+            // Another check misses it.
+            return course;
+        };
+        match State::fold(std::slice::from_ref(first)) {
+            Ok(state) => course.is_whole = course.follow(state, rest),
+            Err(error) => course.findings = vec![Finding::altered(LEDGER, error.to_string())],
+        }
+        course
+    }
+
+    /// Whether all of `records` come after `state`.
+    fn follow(&mut self, mut state: State, records: &[Record]) -> bool {
+        let same_rules = state.opened.version == env!("CARGO_PKG_VERSION");
+        let stranger = || "belongs to another run".to_owned();
+        for record in records {
+            let place = || format!("{LEDGER} record {}", record.seq);
+            let problem = match Fact::of(&record.event, record.seq) {
+                Err(error) => Err(error.to_string()),
+                Ok(fact) => {
+                    if let Some(problem) = contradiction(&state, &fact).filter(|_| same_rules) {
+                        self.findings.push(Finding::altered(place(), problem));
+                    }
+                    if let Fact::Captured(captured) = &fact {
+                        self.withheld = captured.withheld.clone();
+                    }
+                    state.apply(fact).map_err(|misplaced| misplaced.to_string())
+                }
+            };
+            let is_ours = record.event.run_id == state.names.run_id;
+            let problem = problem.and(is_ours.then_some(()).ok_or_else(stranger));
+            if let Err(problem) = problem {
+                self.findings.push(Finding::altered(place(), problem));
+                self.last = Some(state);
+                return false;
+            }
+            state.latest.clone_from(&record.event.ts);
+        }
+        self.last = Some(state);
+        true
+    }
+}
+
 /// The ledger is the course of a run, and every verdict in it follows from the facts before it.
 pub(super) fn decisions(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let records = match &bundle.ledger {
-        Some(chain) if !chain.records.is_empty() => &chain.records,
-        // Another check misses it.
-        _ => return Vec::new(),
-    };
-    let mut findings = Vec::new();
-    let mut state = match State::fold(&records[..1]) {
-        Ok(state) => state,
-        Err(error) => return vec![Finding::altered(LEDGER, error.to_string())],
-    };
-    let same_rules = state.opened.version == env!("CARGO_PKG_VERSION");
-    for record in &records[1..] {
-        let place = || format!("{LEDGER} record {}", record.seq);
-        let fact = match Fact::of(&record.event, record.seq) {
-            Ok(fact) => fact,
-            Err(error) => {
-                findings.push(Finding::altered(place(), error.to_string()));
-                return findings;
-            }
-        };
-        if let Some(problem) = contradiction(&state, &fact).filter(|_| same_rules) {
-            findings.push(Finding::altered(place(), problem));
-        }
-        if let Err(misplaced) = state.apply(fact) {
-            findings.push(Finding::altered(place(), misplaced.to_string()));
-            return findings;
-        }
+    let mut findings = bundle.course.findings.clone();
+    if let Some(state) = bundle.course.end() {
+        findings.extend(agree_with_statement(bundle, state));
     }
-    findings.extend(agree_with_statement(bundle, state));
     findings
 }
 
@@ -68,7 +110,7 @@ fn contradiction(state: &State, fact: &Fact) -> Option<String> {
 }
 
 /// The statement says what the ledger came to.
-fn agree_with_statement(bundle: &Bundle<'_>, state: State) -> Vec<Finding> {
+fn agree_with_statement(bundle: &Bundle<'_>, state: &State) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
         return Vec::new();
     };
@@ -85,7 +127,8 @@ fn agree_with_statement(bundle: &Bundle<'_>, state: State) -> Vec<Finding> {
         wrong("is about another contract than the seal names");
     }
     if state.opened.base_tree != predicate.base_tree
-        || state.captured.map(|captured| captured.tree) != predicate.candidate_tree
+        || state.captured.as_ref().map(|captured| &captured.tree)
+            != predicate.candidate_tree.as_ref()
     {
         wrong("is about another tree than the seal names");
     }

@@ -4,16 +4,14 @@ use super::read::{Bundle, REVIEW_REPORT, TASK_RESULT};
 use super::report::Finding;
 use crate::bundle::compose::Said;
 use crate::bundle::report::ReviewVerdict;
-use crate::run::State;
 
 /// The report of the review, and what the result says of its gate, follow from the ledger.
 pub(super) fn review(bundle: &Bundle<'_>) -> Vec<Finding> {
-    let state = bundle.ledger.as_ref();
-    let Some(Ok(state)) = state.map(|chain| State::fold(&chain.records)) else {
+    let Some(state) = bundle.course.end() else {
         // Another check says what is wrong with it.
         return Vec::new();
     };
-    let said = Said::of(&state);
+    let said = Said::of(state);
     let mut findings = Vec::new();
     let mut wrong = |name: &str, problem: &str| findings.push(Finding::altered(name, problem));
     if let Some(report) = &bundle.reports.review {

@@ -3,19 +3,16 @@
 //! # Invariants
 //!
 //! - A report is believed only on exactly the ground it was found on, if it is whole and held.
-//! - A file is believed only if nobody but this user could have written it: a plain file of their
-//!   own, in a directory of their own, closed to everybody else.
+//! - A file is believed only if nobody but this user could have written it.
 //! - Whatever is amiss means that the box is attacked again, never that it passes.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use provost_core::object::sha256;
-use rustix::fs::OFlags;
 
-use super::{Ground, Outside, Report};
+use super::{Ground, Outside, Report, kept};
 use crate::boxes::{BoxError, Launcher, Mount, Profile};
 use crate::cache;
 
@@ -103,61 +100,20 @@ fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, BoxError> {
 
 /// Reads a report about `ground` that can be believed.
 fn read(place: &Path, ground: &Ground) -> io::Result<Report> {
-    let odd = |what: &str| io::Error::other(what.to_owned());
-    let directory = place.parent().ok_or_else(|| odd("no directory"))?;
-    let found = fs::symlink_metadata(directory)?;
-    if !found.is_dir() || !is_private(&found) {
-        return Err(odd("the directory is not this user's alone"));
-    }
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(place)?;
-    let found = file.metadata()?;
-    if !found.is_file() || found.nlink() != 1 || found.len() > LARGEST || !is_private(&found) {
-        return Err(odd("the file is not this user's alone"));
-    }
-    let mut bytes = Vec::new();
-    file.take(LARGEST).read_to_end(&mut bytes)?;
+    let bytes = kept::read(place, LARGEST)?;
     let report: Report = provost_core::json::parse_as(&bytes).map_err(io::Error::other)?;
     if report.ground != *ground || !report.held() {
-        return Err(odd("the report is about something else"));
+        return Err(io::Error::other("the report is about something else"));
     }
     Ok(report)
 }
 
-/// Whether it belongs to this user, and nobody else can touch it.
-fn is_private(found: &fs::Metadata) -> bool {
-    let for_others = found.mode() & 0o077;
-    found.uid() == rustix::process::geteuid().as_raw() && for_others == 0
-}
-
 /// Keeps `report`, whole or not at all.
 fn write(place: &Path, report: &Report) -> io::Result<()> {
-    let directory = place.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
-    forget_others(directory);
-    let beside = place.with_extension(format!("{}.new", std::process::id()));
-    let _ = fs::remove_file(&beside);
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
-    let kept = serde_json::to_vec(report)
-        .map_err(io::Error::other)
-        .and_then(|bytes| file.write_all(&bytes))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, place));
-    if kept.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    kept
+    let bytes = serde_json::to_vec(report).map_err(io::Error::other)?;
+    kept::write(place, &bytes)?;
+    forget_others(place.parent().unwrap_or(Path::new("/")));
+    Ok(())
 }
 
 /// Removes what was found before this start of the machine. Nothing depends on it.
