@@ -108,6 +108,11 @@ impl Place {
         self.root.join("chains")
     }
 
+    /// Where what detached runs print is kept, two files for each.
+    pub(crate) fn detached(&self) -> PathBuf {
+        self.root.join("detached")
+    }
+
     /// Makes `directory` of the runtime root, and everything else that a run needs.
     pub(crate) fn prepare_with(&self, directory: &Path) -> Result<(), Failure> {
         self.prepare()?;
@@ -153,19 +158,7 @@ impl Place {
 
     /// The ids of all runs, oldest first.
     pub(crate) fn runs(&self) -> Result<Vec<String>, Failure> {
-        let directory = self.root.join("runs");
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(unusable(&directory, &error)),
-        };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| name.starts_with("run_"))
-            .collect();
-        names.sort();
-        Ok(names)
+        named(&self.root.join("runs"), "run_")
     }
 
     /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.
@@ -211,6 +204,22 @@ fn make(directory: &Path) -> Result<(), Failure> {
         .mode(0o700)
         .create(directory)
         .map_err(|error| unusable(directory, &error))
+}
+
+/// The names in `directory` that begin with `prefix`, sorted; none if there is no directory.
+pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failure> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(directory, &error)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 fn missing(reason: &str) -> Failure {
