@@ -71,9 +71,32 @@ impl Place {
 
     /// Makes the directories that are not there yet, and keeps git's eyes off them.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        make(&self.root.join("runs"))?;
-        make(self.cache()?)?;
-        self.exclude()
+        self.prepare_for(|| Ok(()))
+    }
+
+    /// The same around something `other` that may be missing; if anything is, no directory stays that
+    /// was not there before.
+    pub(crate) fn prepare_for<T>(
+        &self,
+        other: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut new = Vec::new();
+        let made = [Ok(self.root.join("runs")), self.cache().map(Path::to_owned)]
+            .into_iter()
+            .try_for_each(|directory| {
+                let directory = directory?;
+                new.extend(missing_parts(&directory));
+                make(&directory)
+            });
+        let done = made.and_then(|()| other());
+        let done = done.and_then(|other| self.exclude().map(|()| other));
+        if done.is_err() {
+            for directory in new.iter().rev() {
+                // One that somebody put something into meanwhile stays.
+                let _ = fs::remove_dir(directory);
+            }
+        }
+        done
     }
 
     /// Where boards are kept, one directory for each run of a planner.
@@ -195,6 +218,14 @@ impl Place {
             alive: owner::alive,
         })
     }
+}
+
+/// The parts of the path of `directory` that are not there, outermost first.
+fn missing_parts(directory: &Path) -> Vec<PathBuf> {
+    let parts = directory.ancestors().take_while(|part| !part.exists());
+    let mut parts: Vec<PathBuf> = parts.map(Path::to_owned).collect();
+    parts.reverse();
+    parts
 }
 
 /// Makes a directory that only its user may enter.

@@ -228,3 +228,68 @@ fn every_kind_of_repository_works_or_is_refused_in_words() {
         check(&stage, case, directory);
     }
 }
+
+/// An agent or a list of commands that cannot work, and how that is answered.
+#[test]
+fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
+    let begins: [(&[&str], &str, &str); 3] = [
+        (
+            &["--accept", "./check.sh", "--agent-cmd", "nowhere-at-all"],
+            "AGENT_FAILED",
+            "nowhere-at-all",
+        ),
+        (
+            &["--accept", "./check.sh", "--agent-cmd", "./none.sh"],
+            "AGENT_FAILED",
+            "./none.sh",
+        ),
+        (
+            &["--accept", "./none.sh", "--agent-cmd", "true"],
+            "ACCEPTANCE_UNSTARTABLE",
+            "./none.sh",
+        ),
+    ];
+    let stage = Stage::new();
+    let before = stage.checkout("repo");
+    for (words, code, name) in begins {
+        let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
+        let seen = stage.call(&words).run(name);
+        if seen.stdout.contains("BOX_UNAVAILABLE") {
+            return skip("no box on this machine");
+        }
+        let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+        let verdict = &answer["verdict"];
+        assert_eq!(seen.exit, Some(1), "{words:?}: {seen:?}");
+        assert_eq!(verdict["code"], code, "{words:?}: {answer}");
+        assert!(
+            verdict["reason"].as_str().unwrap().contains(name),
+            "{answer}"
+        );
+        assert_same(&before, &stage.checkout("repo"), name);
+        stage.assert_nothing_is_held("repo", name);
+    }
+    let missing: [(&[&str], Code); 5] = [
+        (&["--agent-cmd", "true"], Code::UsageError),
+        (&["--accept", "", "--agent-cmd", "true"], Code::UsageError),
+        (
+            &["--accept", "./check.sh", "--agent-cmd", ""],
+            Code::UsageError,
+        ),
+        (
+            &["--accept", "./check.sh", "--agent", "nobody"],
+            Code::NotFound,
+        ),
+        (&["--accept", "./check.sh"], Code::NotFound),
+    ];
+    let places = ["repo", "cache", "keys"];
+    for (words, code) in missing {
+        let all = places.map(|place| stage.listing(place));
+        let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
+        let what = format!("{words:?}");
+        let seen = stage.call(&words).run(&what);
+        assert_eq!(seen.verdict(&what), (2, code), "{what}: {seen:?}");
+        for (place, before) in places.iter().zip(all) {
+            assert_same(&before, &stage.listing(place), &what);
+        }
+    }
+}
