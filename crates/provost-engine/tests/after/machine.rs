@@ -430,7 +430,7 @@ impl Machine {
             registry,
             hand: Hand {
                 key: key(1),
-                trusted: vec![key(1).public().clone()],
+                trusted: vec![key(1).public()],
             },
             power,
         }
@@ -466,6 +466,8 @@ impl Machine {
     pub(crate) fn records(&self) -> usize {
         let disk = self.disk.borrow();
         let text = disk.get(&RawPath::new(AFTER));
-        text.map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count())
+        text.map_or(0, |text| {
+            text.split_inclusive(|byte| *byte == b'\n').count()
+        })
     }
 }

@@ -322,7 +322,7 @@ impl Desk {
 
     pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut Ports<'_>) -> T) -> T {
         let dead = self.dead.clone();
-        let mut shelf = SimShelf {
+        let mut analyses = SimShelf {
             power: self.power.clone(),
             runs: Rc::clone(&self.runs),
         };
@@ -330,7 +330,7 @@ impl Desk {
             registry: &mut self.intents,
             checkout: &self.checkout,
             lens: &NoLens,
-            shelf: &mut shelf,
+            shelf: &mut analyses,
             chronicle: &mut self.chronicle,
             signer: &SimSigner,
             clock: &self.clock,

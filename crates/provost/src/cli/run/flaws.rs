@@ -73,19 +73,15 @@ fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
 
 fn words(run: &Run, problem: &Problem) -> String {
     let what = problem.problem.as_str();
-    match flag(run, &problem.path) {
-        Some((flag, value)) => {
-            // The problem names the entry, and so does the flag.
-            let entry = format!("(`{}`) ", value.escape_debug());
-            let what = what.strip_prefix(&entry).unwrap_or(what);
-            format!("`{flag} {}`: {what}", quote(value))
-        }
-        None => {
-            let single = SINGLE.iter().find(|(place, _)| *place == problem.path);
-            let name = single.map_or(problem.path.as_str(), |(_, flag)| flag);
-            format!("`{name}` {what}")
-        }
+    if let Some((flag, value)) = flag(run, &problem.path) {
+        // The problem names the entry, and so does the flag.
+        let entry = format!("(`{}`) ", value.escape_debug());
+        let what = what.strip_prefix(&entry).unwrap_or(what);
+        return format!("`{flag} {}`: {what}", quote(value));
     }
+    let single = SINGLE.iter().find(|(place, _)| *place == problem.path);
+    let name = single.map_or(problem.path.as_str(), |(_, flag)| flag);
+    format!("`{name}` {what}")
 }
 
 /// Flags with one value, and their places in a contract.
