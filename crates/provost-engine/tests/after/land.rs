@@ -57,13 +57,9 @@ fn check(machine: &mut Machine, case: Case, landed: &Landed, place: &str) {
         case == Case::MovedUnderReview,
         "{place}"
     );
-    let after = machine.verified(place);
-    assert_eq!(after.landings.len(), 1, "{place}");
-    assert_eq!(
-        after.candidates.len(),
-        if merged { 2 } else { 1 },
-        "{place}"
-    );
+    assert_eq!(machine.count("LANDED"), 1, "{place}");
+    assert_eq!(machine.count("CANDIDATE_MERGED") > 0, merged, "{place}");
+    // Landing again begins with evidence that verifies, as the registry knows it.
     let records = machine.records();
     let again = landing(machine).unwrap();
     assert_eq!(again.when, When::Before, "{place}");
@@ -71,19 +67,26 @@ fn check(machine: &mut Machine, case: Case, landed: &Landed, place: &str) {
 }
 
 /// Cuts the power at every call, or lets just that call fail, and lands again.
+fn survives(case: Case, run: &SealedRun, least: u32) {
+    for cut in [Cut::Before, Cut::After, Cut::Flicker] {
+        let calls = sweep(case, run, cut);
+        assert!(calls > least, "only {calls} calls were cut");
+    }
+}
+
 #[test]
 fn a_landing_survives_failure_and_crash_at_any_call() {
-    for case in [Case::AsItWas, Case::Moved, Case::MovedUnderReview] {
-        let run = match case {
-            Case::AsItWas | Case::Moved => SealedRun::new(),
-            Case::MovedUnderReview => SealedRun::reviewed(),
-        };
-        for cut in [Cut::Before, Cut::After, Cut::Flicker] {
-            let calls = sweep(case, &run, cut);
-            let least = if case == Case::AsItWas { 12 } else { 25 };
-            assert!(calls > least, "{case:?}: only {calls} calls were cut");
-        }
-    }
+    survives(Case::AsItWas, &SealedRun::new(), 12);
+}
+
+#[test]
+fn a_landing_on_a_target_that_moved_survives_failure_and_crash_at_any_call() {
+    survives(Case::Moved, &SealedRun::new(), 25);
+}
+
+#[test]
+fn a_landing_that_is_reviewed_again_survives_failure_and_crash_at_any_call() {
+    survives(Case::MovedUnderReview, &SealedRun::reviewed(), 28);
 }
 
 fn sweep(case: Case, run: &SealedRun, cut: Cut) -> u32 {

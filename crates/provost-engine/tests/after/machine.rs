@@ -462,6 +462,14 @@ impl Machine {
         report.after
     }
 
+    /// How often something happened after the seal.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        let disk = self.disk.borrow();
+        let text = disk.get(&RawPath::new(AFTER)).cloned().unwrap_or_default();
+        let kind = format!(r#""event_type":"{what}""#);
+        String::from_utf8_lossy(&text).matches(&kind).count()
+    }
+
     /// How many records follow the seal.
     pub(crate) fn records(&self) -> usize {
         let disk = self.disk.borrow();
