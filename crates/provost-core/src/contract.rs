@@ -347,7 +347,8 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     }
     let chain = document.handoff_chain.as_ref();
     if chain.is_some_and(|chain| chain.enabled == Some(true)) {
-        let problem = "passes work on, and a run is the work of one role";
+        let problem = "passes work on, and a run is the work of one role; give each role a contract \
+                       of its own and let `provost chain` run them";
         problems.add("/handoff_chain/enabled", problem);
     }
     if document.browser_policy.is_some() {

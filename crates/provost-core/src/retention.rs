@@ -1,4 +1,5 @@
-//! Decides which runs can be swept away: their refs, their branch, what they left in caches.
+//! Decides which runs can be swept away: their refs, their branch, what they left in caches; and which
+//! records of plans and chains.
 //!
 //! # Invariants
 //!
@@ -96,6 +97,22 @@ impl Reason {
     }
 }
 
+/// Where something stands that is made of several runs: the one that most stands in its way decides.
+pub fn together(runs: impl IntoIterator<Item = Standing>) -> Standing {
+    let rank = |standing: &Standing| match standing {
+        // A run that never began left nothing.
+        Standing::NeverBegan | Standing::Empty => 0,
+        Standing::Landed => 1,
+        Standing::Unlanded => 2,
+        Standing::Unknown => 3,
+        Standing::Open => 4,
+    };
+    match runs.into_iter().max_by_key(rank) {
+        None | Some(Standing::NeverBegan) => Standing::Empty,
+        Some(standing) => standing,
+    }
+}
+
 /// Decides about the run that is number `place` of all, counted from the newest, which is 0.
 pub fn judge(run: &Candidate, place: usize, wish: Wish) -> Fate {
     let old = wish
@@ -169,6 +186,22 @@ mod tests {
             ageless.began = None;
             let fate = judge(&ageless, 0, wish(i64::MAX));
             assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn the_run_that_is_least_done_with_decides_for_all() {
+        use Standing::{Empty, Landed, NeverBegan, Open, Unknown, Unlanded};
+        let cases: [(&[Standing], Standing); 6] = [
+            (&[], Empty),
+            (&[NeverBegan, NeverBegan], Empty),
+            (&[Landed, Empty], Landed),
+            (&[Unlanded, Landed], Unlanded),
+            (&[Unknown, Unlanded, Landed], Unknown),
+            (&[Landed, Open, Unknown], Open),
+        ];
+        for (runs, want) in cases {
+            assert_eq!(together(runs.iter().copied()), want, "{runs:?}");
         }
     }
 

@@ -30,6 +30,8 @@ pub enum Cut {
     Before,
     /// It did, and nobody learned of it.
     After,
+    /// It did not, and the power comes back at once: only this call fails.
+    Flicker,
 }
 
 /// The power switch of a simulated machine.
@@ -38,6 +40,7 @@ pub struct Power {
     calls: Rc<Cell<u32>>,
     cut: Rc<Cell<Option<(u32, Cut)>>>,
     out: Rc<Cell<bool>>,
+    struck: Rc<Cell<bool>>,
     starts: Rc<Cell<u32>>,
 }
 
@@ -48,6 +51,7 @@ impl Power {
             calls: Rc::default(),
             cut: Rc::default(),
             out: Rc::default(),
+            struck: Rc::default(),
             starts: Rc::default(),
         }
     }
@@ -62,6 +66,11 @@ impl Power {
     /// Whether the power is out.
     pub fn is_out(&self) -> bool {
         self.out.get()
+    }
+
+    /// Whether a call was hit, though the power may be back.
+    pub fn has_struck(&self) -> bool {
+        self.struck.get()
     }
 
     /// The power fails now.
@@ -82,7 +91,7 @@ impl Power {
     }
 
     /// Does `effect` under power.
-    fn call<T>(&self, effect: impl FnOnce() -> T) -> Result<T, PortError> {
+    pub fn call<T>(&self, effect: impl FnOnce() -> T) -> Result<T, PortError> {
         let gone = || PortError::new(Code::HostFailed, "the power is out");
         if self.is_out() {
             return Err(gone());
@@ -90,7 +99,8 @@ impl Power {
         self.calls.set(self.calls.get() + 1);
         match self.cut.get() {
             Some((call, cut)) if call == self.calls.get() => {
-                self.out.set(true);
+                self.struck.set(true);
+                self.out.set(cut != Cut::Flicker);
                 if cut == Cut::After {
                     effect();
                 }

@@ -1,6 +1,7 @@
 //! Reads runs that are over or that others drive; never repairs and never locks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use provost_core::bundle::after::Landing;
@@ -217,6 +218,11 @@ pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
 
 /// Whether a living process drives the run.
 pub(crate) fn is_driven(place: &Place, run_id: &str) -> bool {
-    let driver = DriverLock::last_owner(&place.run(run_id).join(DRIVER_LOCK));
+    has_driver(&place.run(run_id))
+}
+
+/// Whether a living process drives what `directory` holds.
+pub(crate) fn has_driver(directory: &Path) -> bool {
+    let driver = DriverLock::last_owner(&directory.join(DRIVER_LOCK));
     driver.is_some_and(|driver| owner::alive(&driver))
 }

@@ -71,9 +71,32 @@ impl Place {
 
     /// Makes the directories that are not there yet, and keeps git's eyes off them.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        make(&self.root.join("runs"))?;
-        make(self.cache()?)?;
-        self.exclude()
+        self.prepare_for(|| Ok(()))
+    }
+
+    /// The same around something `other` that may be missing; if anything is, no directory stays that
+    /// was not there before.
+    pub(crate) fn prepare_for<T>(
+        &self,
+        other: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut new = Vec::new();
+        let made = [Ok(self.root.join("runs")), self.cache().map(Path::to_owned)]
+            .into_iter()
+            .try_for_each(|directory| {
+                let directory = directory?;
+                new.extend(missing_parts(&directory));
+                make(&directory)
+            });
+        let done = made.and_then(|()| other());
+        let done = done.and_then(|other| self.exclude().map(|()| other));
+        if done.is_err() {
+            for directory in new.iter().rev() {
+                // One that somebody put something into meanwhile stays.
+                let _ = fs::remove_dir(directory);
+            }
+        }
+        done
     }
 
     /// Where boards are kept, one directory for each run of a planner.
@@ -106,6 +129,11 @@ impl Place {
     /// Where chains are kept, one directory for each.
     pub(crate) fn chains(&self) -> PathBuf {
         self.root.join("chains")
+    }
+
+    /// Where what detached runs print is kept, two files for each.
+    pub(crate) fn detached(&self) -> PathBuf {
+        self.root.join("detached")
     }
 
     /// Makes `directory` of the runtime root, and everything else that a run needs.
@@ -153,19 +181,7 @@ impl Place {
 
     /// The ids of all runs, oldest first.
     pub(crate) fn runs(&self) -> Result<Vec<String>, Failure> {
-        let directory = self.root.join("runs");
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(unusable(&directory, &error)),
-        };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| name.starts_with("run_"))
-            .collect();
-        names.sort();
-        Ok(names)
+        named(&self.root.join("runs"), "run_")
     }
 
     /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.
@@ -204,6 +220,14 @@ impl Place {
     }
 }
 
+/// The parts of the path of `directory` that are not there, outermost first.
+fn missing_parts(directory: &Path) -> Vec<PathBuf> {
+    let parts = directory.ancestors().take_while(|part| !part.exists());
+    let mut parts: Vec<PathBuf> = parts.map(Path::to_owned).collect();
+    parts.reverse();
+    parts
+}
+
 /// Makes a directory that only its user may enter.
 fn make(directory: &Path) -> Result<(), Failure> {
     DirBuilder::new()
@@ -211,6 +235,22 @@ fn make(directory: &Path) -> Result<(), Failure> {
         .mode(0o700)
         .create(directory)
         .map_err(|error| unusable(directory, &error))
+}
+
+/// The names in `directory` that begin with `prefix`, sorted; none if there is no directory.
+pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failure> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(directory, &error)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 fn missing(reason: &str) -> Failure {

@@ -47,7 +47,9 @@ pub(crate) struct Session {
 impl Session {
     /// Begins the run `names` in its own directory.
     pub(crate) fn create(place: Place, names: &Names) -> Result<Self, Failure> {
-        place.prepare()?;
+        // Whatever can be missing is missed before there is a directory of the run.
+        let signer = place.prepare_for(|| KeySigner::of(&place))?;
+        let registry = place.registry()?;
         let directory = place.run(&names.run_id);
         DirBuilder::new()
             .mode(0o700)
@@ -60,7 +62,8 @@ impl Session {
             })?;
         let lock = lock(&directory, &names.run_id)?;
         let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
-        Self::of(place, &names.run_id, lock, ledger?)
+        let means = (registry, signer);
+        Self::of(place, &names.run_id, lock, ledger?, means)
     }
 
     /// Takes over the run `run_id`, if nobody drives it.
@@ -68,7 +71,8 @@ impl Session {
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
         let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
-        Self::of(place, run_id, lock, ledger?)
+        let means = (place.registry()?, KeySigner::of(&place)?);
+        Self::of(place, run_id, lock, ledger?, means)
     }
 
     fn of(
@@ -76,11 +80,10 @@ impl Session {
         run_id: &str,
         lock: DriverLock,
         ledger: RunLedger,
+        (registry, signer): (LiveRegistry, KeySigner),
     ) -> Result<Self, Failure> {
         let directory = place.run(run_id);
-        let registry = place.registry()?;
         let cache = place.cache()?.to_owned();
-        let signer = KeySigner::of(&place)?;
         Ok(Self {
             _lock: lock,
             ledger,

@@ -61,14 +61,16 @@ mod tests {
         }
     }
 
-    const ACTS: [&str; 7] = [
+    const ACTS: [&str; 9] = [
         "honest",
         "out_of_scope",
         "false_claim",
         "reaching_out",
         "hanging",
+        "mended",
         "tampering",
         "landing",
+        "moved",
     ];
 
     #[test]
@@ -93,7 +95,7 @@ mod tests {
         }
         let kept = Path::new(answer["directory"].as_str().unwrap());
         assert!(kept.join("repository/src/slug.sh").is_file());
-        assert_eq!(fs::read_dir(kept.join("runtime/runs")).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(kept.join("runtime/runs")).unwrap().count(), 6);
     }
 
     #[test]
@@ -115,6 +117,8 @@ mod tests {
             "ACCEPTANCE_FAILED",
             "contained",
             "AGENT_TIMEOUT",
+            "REVIEW_REFUSED",
+            "on the merge",
         ] {
             assert!(text.contains(word), "`{word}` in {text}");
         }

@@ -176,7 +176,9 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         title: "Task contract",
-        about: "What a run is held to. `x_provost` is ours; some values of a field may be refused.",
+        about: "What a run is held to. `x_provost` is ours; some values of a field may be refused. \
+            `handoff_chain.enabled` is, because a run is the work of one role (`provost chain` runs \
+            several); `browser_policy` is, because agents get no browser.",
         subject: Subject::Contract,
         fields: "task_id task_type parent_task_id owner_agent owner_agent.role \
             owner_agent.agent_id owner_agent.codex_thread_id assigned_agent \

@@ -296,11 +296,13 @@ fn gemini_servers(agent: &Adapted) -> Vec<&str> {
 
 /// Settings that no file of the tree, and none of its home, has a say in.
 fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
-    let mut tools = GEMINI_READS.to_vec();
+    let mut tools: Vec<String> = GEMINI_READS.map(str::to_owned).into();
     match answer {
-        Answer::Free | Answer::Bound => tools.extend(GEMINI_WRITES),
+        Answer::Free | Answer::Bound => tools.extend(GEMINI_WRITES.map(str::to_owned)),
         Answer::Review | Answer::Plan | Answer::Split => {}
     }
+    // What is not on this list is denied, and that goes for the tools of servers too.
+    tools.extend(agent.tools.keys().map(|name| format!("mcp_{name}_*")));
     json!({
         "security": {
             "auth": { "selectedType": "gemini-api-key" },

@@ -98,7 +98,7 @@ fn opened(draft: &Draft) -> Fact {
         base_commit: base.clone(),
         base_tree: draft.predicate.base_tree.clone(),
         object_format: ObjectFormat::Sha1,
-        target: None,
+        target: draft.lands.as_ref().map(|(_, branch)| (*branch).to_owned()),
         agent: vec![word()],
         agent_typed: true,
         adapted: None,
@@ -178,7 +178,10 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::OldTests | Step::NewTests => unreachable!("no test file changes here"),
         Step::Fix => unreachable!("nothing is refused here"),
         Step::Publish => Fact::Published(Published {
-            commit: draft.predicate.base_commit.clone(),
+            commit: match &draft.lands {
+                Some((commit, _)) => commit.clone(),
+                None => draft.predicate.base_commit.clone(),
+            },
             branch: "refs/heads/provost/x".to_owned(),
         }),
         Step::Clean => Fact::Cleaned(Cleaned::default()),

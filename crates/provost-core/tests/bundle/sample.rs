@@ -38,6 +38,8 @@ pub(crate) struct Draft {
     pub(crate) predicate: RunPredicate,
     /// Whether somebody reviewed the change.
     pub(crate) reviewed: bool,
+    /// The commit that was published and the branch it is meant for, if it can land.
+    pub(crate) lands: Option<(Oid, &'static str)>,
     /// Event types of a ledger that is not the course of the run.
     pub(crate) events: Option<Vec<&'static str>>,
     /// A record that is of another run.
@@ -137,6 +139,7 @@ impl Draft {
             texts,
             predicate,
             reviewed: false,
+            lands: None,
             events: None,
             foreign_run_at: None,
             foreign_task_at: None,

@@ -65,6 +65,13 @@ pub fn recover(
     } = &mut answer
     {
         *changed = since(ports, intent)?;
+        if ports.chronicle.get(intent_id, "intent.json")?.is_none() {
+            // Its owner died between declaring it and writing it down.
+            let document = serde_json::to_value(&**previous).unwrap_or_default();
+            ports
+                .chronicle
+                .put(intent_id, "intent.json", &super::bytes(&document))?;
+        }
         let facts = json!({ "from": previous.owner, "to": intent.owner, "changed": changed });
         ports.note(Happening::Recovered, intent_id, facts)?;
     }

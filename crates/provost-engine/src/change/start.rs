@@ -67,6 +67,10 @@ pub fn start(
         entries
     })?;
     if answer.replay {
+        // Whoever answered first may have died before it was written down.
+        if !is_written(ports, &answer)? {
+            write_down(ports, &answer)?;
+        }
         return Ok(answer);
     }
     if answer.status != Status::Queued {
@@ -292,6 +296,16 @@ pub(super) fn close_what_is_over(
         super::recovery::sweep(ports, session, now, Sweep::Lazy)?;
     }
     Ok(())
+}
+
+fn is_written(ports: &Ports<'_>, answer: &Started) -> Result<bool, ChangeError> {
+    match &answer.intent {
+        Some(intent) => Ok(ports
+            .chronicle
+            .get(&intent.intent_id, "intent.json")?
+            .is_some()),
+        None => Ok(true),
+    }
 }
 
 fn write_down(ports: &mut Ports<'_>, answer: &Started) -> Result<(), ChangeError> {

@@ -5,8 +5,9 @@ use provost_core::code::Code;
 use provost_core::run::Step;
 use provost_core::run::fact::Cancel;
 use provost_engine::ports::Ledger as _;
-use provost_engine::sim::{Behaviour, Power};
+use provost_engine::sim::{Behaviour, Cut, Power};
 
+use crate::check_recovery;
 use crate::machine::Machine;
 
 fn wish() -> Cancel {
@@ -66,6 +67,59 @@ fn a_run_that_waits_for_an_answer_ends_without_one() {
     let state = machine.take_over(2).unwrap();
     assert_eq!(state.finished.unwrap().code, Code::Cancelled);
     assert!(machine.host.agents.is_empty());
+}
+
+/// Cuts the power at every call of a run that somebody wants to end while it waits for a person, or
+/// before any of its steps.
+#[test]
+fn a_run_that_is_cancelled_survives_a_crash_at_any_call() {
+    let steps = [
+        None,
+        Some(Step::Agent),
+        Some(Step::Review),
+        Some(Step::Clean),
+    ];
+    for step in steps {
+        for cut in [Cut::Before, Cut::After] {
+            let calls = sweep(step, cut);
+            assert!(calls > 8, "{step:?}: only {calls} calls were cut");
+        }
+    }
+}
+
+/// Without a step, it is cancelled while it waits.
+fn sweep(step: Option<Step>, cut: Cut) -> u32 {
+    let want = match step {
+        Some(Step::Clean) => Code::Ok,
+        _ => Code::Cancelled,
+    };
+    for call in 1.. {
+        let mut machine = Machine::new(Behaviour::Honest, Power::cut_at(call, cut));
+        machine.wide = step.is_none();
+        machine.onlooker.cancels = step;
+        let first = machine.begin().and_then(|state| {
+            if step.is_some() {
+                return Ok(state);
+            }
+            machine.onlooker.wish = Some(wish());
+            machine.take_over(2)
+        });
+        if !machine.power.is_out() {
+            assert_eq!(first.unwrap().finished.unwrap().code, want);
+            return call;
+        }
+        machine.power.restore();
+        let place = format!("cancelled before {step:?}, cut {cut:?} call {call}");
+        if machine.ledger.records().is_empty() {
+            continue;
+        }
+        if step.is_none() {
+            machine.onlooker.wish = Some(wish());
+        }
+        check_recovery(&mut machine, Some(want), &place);
+        assert!(wishes(&machine) <= 1, "{place}");
+    }
+    unreachable!("a run has an end")
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod machine;
 mod mend;
 
 use provost_core::code::Code;
+use provost_core::record::Record;
 use provost_core::run::{Gate, Step};
 use provost_engine::drive::fold;
 use provost_engine::ports::Ledger as _;
@@ -233,6 +234,46 @@ fn a_run_survives_a_crash_at_any_call() {
         for cut in [Cut::Before, Cut::After] {
             let calls = sweep(behaviour, cut, want.as_ref().map(|verdict| verdict.code));
             assert!(calls > 20, "{behaviour:?}: only {calls} calls were cut");
+        }
+    }
+}
+
+/// Lets every call fail once, while the machine goes on: whatever that ends, a driver that takes over
+/// brings it to a verdict, and nothing is left.
+#[test]
+fn a_run_survives_a_failure_of_any_call() {
+    use Behaviour::{Breaks, Honest, Strays};
+    for behaviour in [Honest, Strays, Breaks] {
+        for call in 1.. {
+            let mut machine = Machine::new(behaviour, Power::cut_at(call, Cut::Flicker));
+            let first = machine.begin();
+            let place = format!("{behaviour:?}, call {call} fails");
+            if !machine.power.has_struck() {
+                assert!(call > 20, "only {call} calls failed");
+                break;
+            }
+            machine.power.restore();
+            if machine.ledger.records().is_empty() {
+                assert!(machine.host.workspaces.is_empty(), "{place}");
+                continue;
+            }
+            let state = match first {
+                Ok(state) => state,
+                Err(_) => machine.take_over(2).unwrap(),
+            };
+            // A machine that fails is a refusal of its own, never a pass of what did not pass.
+            let code = state.finished.map(|verdict| verdict.code);
+            let passes = code == Some(Code::Ok);
+            assert!(!passes || behaviour == Honest, "{place}: {code:?}");
+            // A workspace that could not be removed stays for a person; `gc` knows it.
+            let failed = |it: &Record| {
+                let event = &it.event;
+                event.event_type == "STEP_FAILED" && event.payload["step"] == "clean"
+            };
+            if machine.ledger.records().iter().any(failed) {
+                machine.host.workspaces.clear();
+            }
+            check_recovery(&mut machine, code, &place);
         }
     }
 }

@@ -27,7 +27,7 @@ use acts::{ACTS, Act, Played};
 use screen::Screen;
 use stage::Stage;
 
-const HEADLINE: &str = "Five agents, one contract; ✓ marks what went as it must";
+const HEADLINE: &str = "Six agents under contract; ✓ marks what went as it must";
 
 /// Watch agents work under contract, in a temporary repository.
 #[derive(Args)]
@@ -61,10 +61,10 @@ pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
 }
 
 fn introduction(stage: &Stage) -> [(&'static str, String); 3] {
-    let accept = quote(stage::ACCEPT);
+    let accept = quote(stage::SLUG.accept);
     [
         ("repository", stage.repository().display().to_string()),
-        ("objective", stage::OBJECTIVE.to_owned()),
+        ("objective", stage::SLUG.objective.to_owned()),
         ("contract", format!("--allow src --accept {accept}")),
     ]
 }

@@ -6,6 +6,7 @@
 //! - A ref goes only from where it was seen; a branch that somebody went on with stays.
 //! - A directory is set aside before it is emptied, so that nobody meets half of one.
 
+mod records;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +35,12 @@ use sweep::{Extent, Mode, Sweep, Swept};
 #[derive(Args)]
 #[command(after_help = "\
 What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, workspaces they left, and directories of runs that never began. If no
-run goes on, also cached test results, checkouts and prepared layers that were not used for a day.
-What stays: runs that have not ended, work that has not landed (unless --older-than says so),
-branches that somebody went on with or has checked out, the bundles (unless --bundles), and what
-the current commit needs of the caches (unless --caches).
+branch or that left nothing, workspaces they left, what they printed if they were detached, and
+directories of runs and plans that never came to anything. If no run goes on, also cached test
+results, checkouts and prepared layers that were not used for a day.
+What stays: runs and chains that have not ended, work that has not landed (unless --older-than says
+so), branches that somebody went on with or has checked out, the bundles and the records of plans
+and chains (unless --bundles), and what the current commit needs of the caches (unless --caches).
 `git gc` then frees the objects. A sweep that was interrupted is finished by the next one.
 
 Examples:
@@ -51,16 +53,17 @@ pub(super) struct Gc {
     #[arg(long)]
     dry_run: bool,
 
-    /// Leave this many of the newest runs alone.
+    /// Leave this many of the newest runs, plans and chains alone.
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep: usize,
 
-    /// Take only runs that began longer ago, such as 12h or 30d; their work goes even if it has
-    /// not landed.
+    /// Take only what began longer ago, such as 12h or 30d; the work of these runs goes even if it
+    /// has not landed.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     older_than: Option<u64>,
 
-    /// Remove the bundles of these runs as well: the evidence is gone then.
+    /// Remove the bundles of these runs and the records of plans and chains as well: the evidence is
+    /// gone then.
     #[arg(long)]
     bundles: bool,
 
@@ -114,6 +117,7 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
     }
     let ids: BTreeSet<&str> = known.iter().map(|known| known.run_id.as_str()).collect();
     let strangers = sweep.strangers(&ids);
+    let records = records_too(gc, &place, &known, wish, &mut sweep)?;
     if known
         .iter()
         .all(|known| known.candidate.standing != Standing::Open)
@@ -124,7 +128,39 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
             Extent::Unneeded
         })?;
     }
-    Ok(answer(&sweep.total, mode, &rows, &stay, strangers))
+    let mut answer = answer(&sweep.total, mode, &rows, &stay, strangers);
+    answer.json["records"] = json!(records);
+    Ok(answer)
+}
+
+/// Sweeps what is no run: records of plans and chains, and what runs printed that are gone.
+fn records_too(
+    gc: &Gc,
+    place: &Place,
+    known: &[Known],
+    wish: Wish,
+    sweep: &mut Sweep<'_>,
+) -> Result<Vec<Value>, Failure> {
+    let standing = |known: &'_ Known| known.candidate.standing;
+    let runs = known.iter().map(|it| (it.run_id.as_str(), standing(it)));
+    let runs: BTreeMap<&str, Standing> = runs.collect();
+    let mut rows = Vec::new();
+    for kept in [records::plans(place)?, records::chains(place, &runs)?] {
+        for (number, kept) in kept.iter().enumerate() {
+            let fate = retention::judge(&kept.candidate, number, wish);
+            let row = match fate {
+                Fate::Stays(why) => json!({ "id": kept.id, "stays": why.words(1) }),
+                Fate::Goes | Fate::GoesButSalvage => {
+                    let evidence = kept.candidate.standing != Standing::NeverBegan;
+                    let swept = sweep.record(kept, gc.bundles || !evidence)?;
+                    json!({ "id": kept.id, "bytes": swept.bytes, "left": swept.left })
+                }
+            };
+            rows.push(row);
+        }
+    }
+    sweep.printed(&records::strangers(place, &runs)?)?;
+    Ok(rows)
 }
 
 /// The time that was `seconds` ago.
@@ -217,6 +253,9 @@ fn answer(
     if total.results > 0 {
         text += &format!(", {}", counted(total.results, "cached test result"));
     }
+    if total.outputs > 0 {
+        text += &format!(", {}", counted(total.outputs, "output"));
+    }
     text += &format!("; {}\n", size::rough(total.bytes));
     for name in &total.refs {
         text += &format!("  {name}\n");
@@ -237,7 +276,7 @@ fn answer(
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
         "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers,
-        "results": total.results, "left": total.left, "runs": rows,
+        "results": total.results, "outputs": total.outputs, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }

@@ -46,6 +46,7 @@ pub(crate) struct Call<'a> {
     argv: Vec<OsString>,
     stdin: Stdin,
     user: Option<u32>,
+    directory: PathBuf,
     variables: BTreeMap<&'static str, OsString>,
 }
 
@@ -91,11 +92,17 @@ impl Stage {
     }
 
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        self.git_in("repo", arguments)
+    }
+
+    /// Calls git in another directory of the stage.
+    pub(crate) fn git_in(&self, directory: &str, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .args(["-c", "user.name=a", "-c", "user.email=a@b"])
             .args(["-c", "safe.directory=*", "-c", "gc.auto=0"])
+            .args(["-c", "protocol.file.allow=always", "-c", "core.editor=true"])
             .args(arguments)
-            .current_dir(self.at("repo"))
+            .current_dir(self.at(directory))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .output()
@@ -126,6 +133,7 @@ impl Stage {
             argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(),
             stdin: Stdin::Null,
             user: None,
+            directory: self.at("repo"),
             variables: BTreeMap::from(variables),
         }
     }
@@ -141,6 +149,37 @@ impl Stage {
             }
             other => panic!("a good run ended with {other:?}: {seen:?}"),
         }
+    }
+
+    /// Everything in the repository at `place` that belongs to its user, and not to runs: the checkout,
+    /// and of git all but objects, refs and the one line of ours.
+    pub(crate) fn checkout(&self, place: &str) -> BTreeMap<PathBuf, String> {
+        let top = self.at(place);
+        let mut all = self.listing(place);
+        for git in [top.join(".git"), top.clone()] {
+            let ours = [
+                "objects",
+                "refs/provost",
+                "refs/heads/provost",
+                "logs/refs/heads/provost",
+                "info/exclude",
+            ];
+            all.retain(|path, _| !ours.iter().any(|name| path.starts_with(git.join(name))));
+        }
+        all.retain(|path, _| !path.starts_with(top.join(".provost")));
+        all
+    }
+
+    /// What a run that is over must not have left: leases, workspaces, worktrees.
+    pub(crate) fn assert_nothing_is_held(&self, place: &str, what: &str) {
+        let leases = self.call(&["--json", "lease", "list"]).within(place);
+        assert_eq!(leases.run(what).stdout.trim(), "[]", "{what}");
+        let trees = self.git_in(place, &["worktree", "list"]);
+        assert_eq!(trees.lines().count(), 1, "{what}: {trees}");
+        let within = |path: &Path| path.parent().is_some_and(|it| it.ends_with("workspaces"));
+        let left: Vec<PathBuf> = self.listing("cache").into_keys().collect();
+        let left: Vec<&PathBuf> = left.iter().filter(|path| within(path)).collect();
+        assert!(left.is_empty(), "{what}: {left:?}");
     }
 
     /// Everything below `place` that a call could have written: kind, mode, length and bytes.
@@ -171,6 +210,18 @@ pub(crate) fn skip(why: &str) {
     let required = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
     assert!(!required, "skipped although everything is required: {why}");
     eprintln!("SKIPPED: {why}");
+}
+
+/// Shows that two pictures are the same, or what differs.
+pub(crate) fn assert_same(
+    before: &BTreeMap<PathBuf, String>,
+    after: &BTreeMap<PathBuf, String>,
+    what: &str,
+) {
+    let mut paths: Vec<&PathBuf> = before.keys().chain(after.keys()).collect();
+    paths.retain(|path| before.get(*path) != after.get(*path));
+    paths.dedup();
+    assert!(paths.is_empty(), "{what}: differs: {paths:?}");
 }
 
 fn give(path: &Path) {
@@ -209,6 +260,12 @@ impl Call<'_> {
 
     pub(crate) fn by_nobody(mut self) -> Self {
         self.user = Some(NOBODY);
+        self
+    }
+
+    /// Makes the call in another directory of the stage.
+    pub(crate) fn within(mut self, directory: &str) -> Self {
+        self.directory = self.stage.at(directory);
         self
     }
 
@@ -261,7 +318,7 @@ impl Call<'_> {
         };
         command
             .args(&self.argv)
-            .current_dir(self.stage.at("repo"))
+            .current_dir(&self.directory)
             .env_clear()
             .envs(&self.variables)
             .stdin(stdin)

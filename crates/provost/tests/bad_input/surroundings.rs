@@ -7,7 +7,7 @@ use std::process::Command;
 
 use provost_core::code::Code;
 
-use crate::stage::{Stage, good_run, skip};
+use crate::stage::{Stage, assert_same, good_run, skip};
 
 #[test]
 fn a_policy_that_is_garbage_is_refused_before_anything_begins() {
@@ -141,6 +141,35 @@ fn in_a_repository_that_cannot_be_written_nothing_begins() {
     assert!(!stage.at("repo/.provost").exists());
 }
 
+/// What begins nothing in a place that cannot be written, whichever it is.
+#[test]
+fn with_a_place_that_cannot_be_written_nothing_begins_and_nothing_is_left() {
+    for place in ["root", "cache", "keys"] {
+        let stage = Stage::new();
+        fs::create_dir_all(stage.at("root")).unwrap();
+        let listing = || ["repo", "root", "cache", "keys"].map(|name| stage.listing(name));
+        let before = listing();
+        let script = format!(
+            r#"{RUN} place="$STAGE/{place}"
+            mount --bind "$place" "$place" && mount -o remount,bind,ro "$place"
+            export PROVOST_ROOT="$STAGE/root"; run"#
+        );
+        let Some(text) = in_namespace(&stage, &script) else {
+            return;
+        };
+        assert_eq!(last_line(&text, "exit "), "4", "{place}: {text}");
+        let answer = text.lines().find(|line| line.starts_with('{')).unwrap();
+        assert!(answer.contains(r#""code":"#), "{place}: {answer}");
+        assert!(
+            answer.contains("Read-only file system"),
+            "{place}: {answer}"
+        );
+        for (before, after) in before.iter().zip(listing()) {
+            assert_same(before, &after, place);
+        }
+    }
+}
+
 /// A run on a disk of `size`, then `resume` on a larger one.
 fn on_a_small_disk(stage: &Stage, place: &str, size: &str) -> Option<String> {
     let script = format!(
@@ -174,6 +203,7 @@ fn a_full_disk_ends_a_run_in_words_and_resume_ends_it_well() {
         ] {
             let stage = Stage::new();
             let what = format!("{place} with {size}");
+            let before = stage.checkout("repo");
             let Some(text) = small(&stage, place, size) else {
                 return;
             };
@@ -186,6 +216,7 @@ fn a_full_disk_ends_a_run_in_words_and_resume_ends_it_well() {
                 "{what}: a lease is left: {text}"
             );
             assert_eq!(last_line(&text, "status "), "nothing", "{what}: {text}");
+            assert_same(&before, &stage.checkout("repo"), &what);
             ended_well |= exit == "0";
             failed += i32::from(exit != "0");
         }

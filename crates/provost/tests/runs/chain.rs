@@ -341,3 +341,41 @@ fn a_chain_that_breaks_a_rule_begins_nothing() {
     }
     assert!(scene.runs().is_empty());
 }
+
+#[test]
+fn a_chain_is_swept_when_its_work_is_on_a_branch_and_its_evidence_is_not_wanted() {
+    let scene = scene();
+    let one = [node(&scene, "one", "src/one.txt", "true", &[])];
+    let running = start(
+        &scene,
+        &[node(&scene, "two", "src/two.txt", "sleep 60", &[])],
+        &[],
+    );
+    until("the agent works", || !scene.runs().is_empty());
+    let outcome = run(&scene, &one, &[]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let chain = outcome.text("chain_id");
+    let chains = scene.path("repo/.provost/chains");
+    let count = || fs::read_dir(&chains).unwrap().count();
+    let sweep = |words: &[&str]| {
+        let swept = scene.ask(&[&["gc", "--json"], words].concat());
+        assert_eq!(swept.exit, 0, "{swept:?}");
+        let rows = swept.json["records"].as_array().unwrap().clone();
+        let of = |row: &&Value| row["id"] == chain;
+        (count(), rows.iter().find(of).unwrap()["stays"].clone())
+    };
+    assert_eq!(count(), 2);
+    let unlanded = json!("its work has not landed");
+    assert_eq!(sweep(&["--bundles"]), (2, unlanded));
+    let run_id = row(&outcome, "one")["run_id"].as_str().unwrap();
+    assert_eq!(scene.ask(&["land", run_id]).exit, 0);
+    assert_eq!(sweep(&[]), (2, Value::Null), "evidence stays");
+    assert_eq!(scene.ask(&["verify", chain]).exit, 0);
+    assert_eq!(sweep(&["--bundles"]), (1, Value::Null), "the other goes on");
+
+    running.signal(Signal::KILL);
+    running.wait();
+    scene.await_silence("killed");
+    let swept = scene.ask(&["gc", "--bundles", "--json"]);
+    assert_eq!((swept.exit, count()), (0, 1), "it can be called again");
+}

@@ -1,6 +1,7 @@
 //! Runs that are commanded from elsewhere: cancelled, let go on by themselves, tried again.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Pid, Signal, getsid, kill_process};
 use serde_json::{Value, json};
@@ -167,6 +168,35 @@ fn a_detached_run_goes_on_by_itself_and_can_be_followed() {
     assert_eq!(said["verdict"]["code"], "OK", "{said}");
     check_sealed(&scene, "detached", &run);
     scene.assert_clean(&before, "detached");
+}
+
+#[test]
+fn what_a_detached_run_printed_goes_with_its_run() {
+    let scene = Scene::new();
+    let (begun, run, _) = detached(&scene, SLOW);
+    let out = begun.text("stdout").to_owned();
+    // Of a run that is gone, and of one that is just about to begin.
+    let strange = ["old.stdout", "new.stderr"]
+        .map(|end| scene.path(&format!("repo/.provost/detached/run_20260101_000000_{end}")));
+    for file in &strange {
+        fs::write(file, "words\n").unwrap();
+    }
+    let hours = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    let old = fs::File::options().write(true).open(&strange[0]).unwrap();
+    old.set_modified(hours).unwrap();
+    let left = || [out.as_ref(), &*strange[0], &*strange[1]].map(Path::exists);
+    let sweep = |words: &[&str]| {
+        let swept = scene.ask(&[&["gc", "--json"], words].concat());
+        assert_eq!(swept.exit, 0, "{swept:?}");
+        left()
+    };
+    assert_eq!(sweep(&["--dry-run"]), [true, true, true]);
+    assert_eq!(sweep(&[]), [true, false, true], "it goes on");
+    assert_eq!(scene.ask(&["log", &run, "--follow"]).exit, 0);
+    scene.await_silence("detached");
+    assert_eq!(sweep(&[]), [true, false, true], "its work has not landed");
+    assert_eq!(scene.ask(&["land", &run]).exit, 0);
+    assert_eq!(sweep(&[]), [false, false, true]);
 }
 
 #[test]

@@ -318,3 +318,32 @@ fn a_part_that_exceeds_the_contract_is_refused_with_its_axis() {
         assert!(outcome.text("reason").contains(words), "{outcome:?}");
     }
 }
+
+#[test]
+fn the_record_of_a_plan_is_swept_like_the_bundle_of_a_run() {
+    let scene = scene();
+    let outcome = planned(&scene, &says(&plan(|_| ())));
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let sealed = record(&outcome, "");
+    // A driver that died before the seal: nobody can go on with that.
+    let lost = sealed.with_file_name("plan_20260101_000000_abcdef123456");
+    fs::create_dir(&lost).unwrap();
+    fs::copy(sealed.join("request.json"), lost.join("request.json")).unwrap();
+    let unreadable = sealed.with_file_name("plan_20260101_000000_unreadable");
+    fs::create_dir(&unreadable).unwrap();
+    fs::write(unreadable.join("record.dsse.json"), "?").unwrap();
+    let sweep = |words: &[&str]| {
+        let swept = scene.ask(&[&["gc", "--json"], words].concat());
+        assert_eq!(swept.exit, 0, "{swept:?}");
+        [&sealed, &lost, &unreadable].map(|directory| directory.exists())
+    };
+    assert_eq!(sweep(&["--bundles", "--keep", "3"]), [true, true, true]);
+    let hours = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    fs::File::open(&lost).unwrap().set_modified(hours).unwrap();
+    assert_eq!(sweep(&["--dry-run", "--bundles"]), [true, true, true]);
+    assert_eq!(sweep(&[]), [true, false, true], "evidence stays");
+    assert_eq!(scene.ask(&["verify", outcome.text("plan_id")]).exit, 0);
+    let young = ["--bundles", "--older-than", "1h"];
+    assert_eq!(sweep(&young), [true, false, true]);
+    assert_eq!(sweep(&["--bundles"]), [false, false, true]);
+}

@@ -4,6 +4,7 @@
 //! never from what an agent says of itself.
 
 mod evidence;
+mod mended;
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::canary;
-use super::stage::{ACCEPT, Stage, Trouble};
-
-/// The limit of an agent that is not meant to reach it.
-const AMPLE: &str = "50s";
+use super::stage::{SLUG, Stage, Trouble};
 
 /// One act.
 pub(super) struct Act {
@@ -46,7 +44,7 @@ pub(super) struct Played {
 }
 
 /// All acts, in order.
-pub(super) const ACTS: [Act; 7] = [
+pub(super) const ACTS: [Act; 9] = [
     Act {
         name: "honest",
         title: "An honest agent",
@@ -78,6 +76,12 @@ pub(super) const ACTS: [Act; 7] = [
         play: hanging,
     },
     Act {
+        name: "mended",
+        title: "An agent with a reviewer",
+        does: "counts words as the test wants them; the reviewer tries another title",
+        play: mended::mended,
+    },
+    Act {
         name: "tampering",
         title: "The evidence of the first run",
         does: "is verified as it is, then as a copy in which one bit was flipped",
@@ -89,15 +93,21 @@ pub(super) const ACTS: [Act; 7] = [
         does: "puts the result of the first run on the branch it was meant for",
         play: evidence::landing,
     },
+    Act {
+        name: "moved",
+        title: "Landing where somebody else was first",
+        does: "puts the reviewed result on the same branch, which that landing has moved",
+        play: mended::moved,
+    },
 ];
 
 fn honest(stage: &mut Stage) -> Result<Played, Trouble> {
-    let answer = stage.run("honest.sh", &[], AMPLE)?;
+    let answer = stage.run("honest.sh", &[])?;
     let tests = answer["tests"]["compared_with_base"].clone();
     let played = Played {
         rows: vec![
             ("changed", list(&answer["changed_files"])),
-            ("tests", format!("{}: {ACCEPT}", text(&tests))),
+            ("tests", format!("{}: {}", text(&tests), SLUG.accept)),
         ],
         word: "accepted",
         outcome: format!("on the branch {}", text(&answer["branch"])),
@@ -110,7 +120,7 @@ fn honest(stage: &mut Stage) -> Result<Played, Trouble> {
 }
 
 fn greedy(stage: &mut Stage) -> Result<Played, Trouble> {
-    let answer = stage.run("greedy.sh", &[], AMPLE)?;
+    let answer = stage.run("greedy.sh", &[])?;
     let findings = answer["verdict"]["details"]["findings"].as_array();
     let findings = findings.cloned().unwrap_or_default();
     let paths: Vec<Value> = findings.iter().map(|row| row["path"].clone()).collect();
@@ -127,7 +137,7 @@ fn greedy(stage: &mut Stage) -> Result<Played, Trouble> {
 }
 
 fn liar(stage: &mut Stage) -> Result<Played, Trouble> {
-    let answer = stage.run("liar.sh", &[], AMPLE)?;
+    let answer = stage.run("liar.sh", &[])?;
     let bundle = Path::new(answer["bundle"].as_str().unwrap_or_default());
     let report = json_file(&bundle.join("reports/work_report.json"))?;
     let claim = report["metrics"]["agent_claims"].as_str();
@@ -145,7 +155,7 @@ fn liar(stage: &mut Stage) -> Result<Played, Trouble> {
         ),
         (
             "measured",
-            format!("{ACCEPT} {}", text(&measured["problem"])),
+            format!("{} {}", SLUG.accept, text(&measured["problem"])),
         ),
     ];
     rows.extend(line.map(|line| ("", line.to_owned())));
@@ -204,7 +214,7 @@ fn reaching(stage: &mut Stage) -> Result<Played, Trouble> {
     };
 
     let checkout = stage.repository().display().to_string();
-    let answer = stage.run("reaching.sh", &[&key, &checkout, &port], AMPLE)?;
+    let answer = stage.run("reaching.sh", &[&key, &checkout, &port])?;
     let bundle = Path::new(answer["bundle"].as_str().unwrap_or_default());
     let boxed = Reach {
         key_read: canary::holds(bundle, &stage.secret).map_err(failed)?,
@@ -238,7 +248,7 @@ fn hanging(stage: &mut Stage) -> Result<Played, Trouble> {
                 thread::sleep(Duration::from_millis(50));
             }
         });
-        let answer = stage.run("hanging.sh", &[], "2s");
+        let answer = stage.ask(&SLUG, &stage.shell("hanging.sh", &[]), &["--timeout", "2s"]);
         over.store(true, Ordering::Relaxed);
         answer
     })?;

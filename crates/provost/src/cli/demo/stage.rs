@@ -35,23 +35,43 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a call that was told to end may take for it.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What is asked of every agent.
-pub(super) const OBJECTIVE: &str = "Join words by one dash, however many spaces are between them";
+/// What an agent is asked, and what decides about it.
+pub(super) struct Task {
+    pub(super) objective: &'static str,
+    /// The acceptance command.
+    pub(super) accept: &'static str,
+}
 
-/// What decides.
-pub(super) const ACCEPT: &str = "sh tests/slug_test.sh";
+/// What all agents but one are asked.
+pub(super) const SLUG: Task = Task {
+    objective: "Join words by one dash, however many spaces are between them",
+    accept: "sh tests/slug_test.sh",
+};
 
-const PROJECT: [(&str, &str); 2] = [
+/// What the agent with a reviewer is asked.
+pub(super) const WORDS: Task = Task {
+    objective: "Count the words of a title, however many spaces are between them",
+    accept: "sh tests/words_test.sh",
+};
+
+/// The limit of an agent that is not meant to reach it.
+const AMPLE: &str = "50s";
+
+const PROJECT: [(&str, &str); 4] = [
     ("src/slug.sh", include_str!("project/slug.sh")),
+    ("src/words.sh", include_str!("project/words.sh")),
     ("tests/slug_test.sh", include_str!("project/slug_test.sh")),
+    ("tests/words_test.sh", include_str!("project/words_test.sh")),
 ];
 
-const AGENTS: [(&str, &str); 5] = [
+const AGENTS: [(&str, &str); 7] = [
     ("honest.sh", include_str!("agents/honest.sh")),
     ("greedy.sh", include_str!("agents/greedy.sh")),
     ("liar.sh", include_str!("agents/liar.sh")),
     ("reaching.sh", include_str!("agents/reaching.sh")),
     ("hanging.sh", include_str!("agents/hanging.sh")),
+    ("hasty.sh", include_str!("agents/hasty.sh")),
+    ("reviewer.sh", include_str!("agents/reviewer.sh")),
 ];
 
 /// Why a call on the stage gave no answer.
@@ -69,6 +89,8 @@ pub(super) struct Stage {
     pub(super) before: Picture,
     /// What the honest run came to.
     pub(super) honest: Value,
+    /// What the reviewed run came to.
+    pub(super) mended: Value,
     own: PathBuf,
     path: String,
     kept: bool,
@@ -102,6 +124,7 @@ impl Stage {
             secret: format!("private key {name}"),
             before: Picture::new(),
             honest: Value::Null,
+            mended: Value::Null,
             own,
             path: format!("{}:{SYSTEM_PATH}", near.display()),
             kept,
@@ -140,7 +163,7 @@ impl Stage {
         self.git(&[
             "commit",
             "--quiet",
-            "--message=A slug, and a test that fails",
+            "--message=Two programs, and tests that fail",
         ])?;
         self.before = self.picture()?;
         Ok(())
@@ -171,35 +194,41 @@ impl Stage {
         canary::picture(&self.repository()).map_err(|error| error.to_string())
     }
 
+    /// Whether a file of the repository is another one than the user left.
+    pub(super) fn differs(&self, name: &Path) -> Result<bool, Trouble> {
+        Ok(self.picture()?.get(name) != self.before.get(name))
+    }
+
     /// Whether somebody pressed Ctrl-C.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Calls `provost run` with an agent and its arguments, and returns its answer.
-    pub(super) fn run(
-        &self,
-        agent: &str,
-        arguments: &[&str],
-        timeout: &str,
-    ) -> Result<Value, Trouble> {
+    /// Lets an agent that gets these arguments do the first task, and returns the answer.
+    pub(super) fn run(&self, agent: &str, arguments: &[&str]) -> Result<Value, Trouble> {
+        self.ask(&SLUG, &self.shell(agent, arguments), &[])
+    }
+
+    /// The command line that starts an agent with these arguments.
+    pub(super) fn shell(&self, agent: &str, arguments: &[&str]) -> String {
         let script = self.agent(agent).display().to_string();
         let mut command = format!("sh {}", quote(&script));
         for argument in arguments {
             command += &format!(" {}", quote(argument));
         }
-        self.provost(&[
-            "run",
-            OBJECTIVE,
-            "--allow",
-            "src",
-            "--accept",
-            ACCEPT,
-            "--agent-cmd",
-            &command,
-            "--timeout",
-            timeout,
-        ])
+        command
+    }
+
+    /// Calls `provost run` with a task, the command line of an agent and `more` flags, and returns
+    /// its answer.
+    pub(super) fn ask(&self, task: &Task, agent: &str, more: &[&str]) -> Result<Value, Trouble> {
+        let mut arguments = vec!["run", task.objective, "--allow", "src"];
+        arguments.extend(["--accept", task.accept, "--agent-cmd", agent]);
+        arguments.extend(more);
+        if !more.contains(&"--timeout") {
+            arguments.extend(["--timeout", AMPLE]);
+        }
+        self.provost(&arguments)
     }
 
     /// Calls this program with `arguments` and `--json`, and returns its answer.

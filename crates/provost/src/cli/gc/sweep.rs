@@ -17,7 +17,9 @@ use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
 use provost_host::machine::layer_keys;
 use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
+use provost_store::lock::DriverLock;
 
+use super::records::{self, Kept};
 use super::{Known, Refs};
 use crate::answer::Failure;
 use crate::origin::GitOrigin;
@@ -56,6 +58,8 @@ pub(super) struct Swept {
     pub(super) layers: u64,
     /// How many cached results of acceptance commands.
     pub(super) results: usize,
+    /// How many files that detached runs had printed to.
+    pub(super) outputs: usize,
     /// What they held.
     pub(super) bytes: u64,
     /// What stayed although it should have gone, with the reason.
@@ -72,6 +76,9 @@ pub(super) struct Sweep<'a> {
     used: BTreeSet<String>,
     pub(super) total: Swept,
 }
+
+/// What is ours alone while it is swept; nothing has to be where nothing is done.
+struct Hold(#[expect(dead_code, reason = "it is held, not read")] Option<DriverLock>);
 
 /// Where directories wait for their removal, in the runtime root and in the cache.
 const ASIDE: &str = cache::REMOVED;
@@ -118,19 +125,8 @@ impl<'a> Sweep<'a> {
         let directory = self.place.run(&known.run_id);
         let mut swept = Swept::default();
         // Held until the end: nobody lands or resumes it meanwhile.
-        let _lock = match self.mode {
-            Mode::Say => None,
-            Mode::Do => match session::lock(&directory, &known.run_id) {
-                Ok(lock) => Some(lock),
-                Err(failure) if failure.code == Code::RunBusy => {
-                    swept
-                        .left
-                        .push(format!("{} ({})", known.run_id, failure.reason));
-                    self.total.left.extend(swept.left.clone());
-                    return Ok(swept);
-                }
-                Err(failure) => return Err(failure),
-            },
+        let Some(_lock) = self.hold(&directory, &known.run_id, &mut swept)? else {
+            return Ok(swept);
         };
         self.branch(known, &mut swept)?;
         let kinds: &[Kind] = match fate {
@@ -169,12 +165,82 @@ impl<'a> Sweep<'a> {
             let root = self.place.cache()?.to_owned();
             self.set_aside(&root, &workspace, &mut swept)?;
         }
+        for file in records::printed(self.place, &known.run_id) {
+            self.output(&file, &mut swept)?;
+        }
         if bundle {
             let root = self.place.root.clone();
             self.set_aside(&root, &directory, &mut swept)?;
         }
         self.total.add(&swept);
         Ok(swept)
+    }
+
+    /// Takes what `directory` holds for itself, so that nobody goes on with it meanwhile; nothing if
+    /// somebody does already.
+    fn hold(
+        &mut self,
+        directory: &Path,
+        id: &str,
+        swept: &mut Swept,
+    ) -> Result<Option<Hold>, Failure> {
+        if self.mode == Mode::Say {
+            return Ok(Some(Hold(None)));
+        }
+        match session::lock(directory, id) {
+            Ok(lock) => Ok(Some(Hold(Some(lock)))),
+            Err(failure) if failure.code == Code::RunBusy => {
+                swept.left.push(format!("{id} ({})", failure.reason));
+                self.total.left.extend(swept.left.clone());
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Sweeps what a planner or a chain left in the cache, and its `record` as well if it is to go.
+    pub(super) fn record(&mut self, kept: &Kept, record: bool) -> Result<Swept, Failure> {
+        self.goes_on(&format!("sweeping {} …", kept.id))?;
+        let mut swept = Swept::default();
+        let Some(_lock) = self.hold(&kept.directory, &kept.id, &mut swept)? else {
+            return Ok(swept);
+        };
+        let cache = self.place.cache()?.to_owned();
+        // Whoever looks at a tree cannot write to it, so there is nothing in it to lose.
+        let workspace = cache.join(cache::WORKSPACES).join(&kept.id);
+        self.set_aside(&cache, &workspace, &mut swept)?;
+        if record {
+            let root = self.place.root.clone();
+            self.set_aside(&root, &kept.directory, &mut swept)?;
+        }
+        self.total.add(&swept);
+        Ok(swept)
+    }
+
+    /// Removes what runs printed that are gone.
+    pub(super) fn printed(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
+        let mut swept = Swept::default();
+        for file in files {
+            self.goes_on("sweeping what detached runs printed …")?;
+            self.output(file, &mut swept)?;
+        }
+        self.total.add(&swept);
+        Ok(())
+    }
+
+    fn output(&self, file: &Path, swept: &mut Swept) -> Result<(), Failure> {
+        swept.outputs += 1;
+        swept.bytes += workspace::size(file);
+        if self.mode == Mode::Say {
+            return Ok(());
+        }
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let reason = format!("`{}`: {error}", file.display());
+                Err(Failure::new(Code::HostFailed, reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The branch of the run, if it is as the run left it.
@@ -371,6 +437,7 @@ impl Swept {
         self.checkouts += more.checkouts;
         self.layers += more.layers;
         self.results += more.results;
+        self.outputs += more.outputs;
         self.bytes += more.bytes;
         self.left.extend(more.left.iter().cloned());
     }

@@ -110,7 +110,7 @@ struct Logs {
 impl Logs {
     fn make(place: &Place, run_id: &str) -> Result<Self, Failure> {
         place.prepare()?;
-        let directory = place.root.join("detached");
+        let directory = place.detached();
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&directory);
         made.map_err(|error| failed(&error))?;

@@ -73,17 +73,24 @@ fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
 
 fn words(run: &Run, problem: &Problem) -> String {
     let what = problem.problem.as_str();
-    match flag(run, &problem.path) {
-        Some((flag, value)) => {
-            // The problem names the entry, and so does the flag.
-            let entry = format!("(`{}`) ", value.escape_debug());
-            let what = what.strip_prefix(&entry).unwrap_or(what);
-            format!("`{flag} {}`: {what}", quote(value))
-        }
-        None if problem.path == "/timeout_retry/timeout_sec" => format!("`--timeout` {what}"),
-        None => format!("`{}` {what}", problem.path),
+    if let Some((flag, value)) = flag(run, &problem.path) {
+        // The problem names the entry, and so does the flag.
+        let entry = format!("(`{}`) ", value.escape_debug());
+        let what = what.strip_prefix(&entry).unwrap_or(what);
+        return format!("`{flag} {}`: {what}", quote(value));
     }
+    let single = SINGLE.iter().find(|(place, _)| *place == problem.path);
+    let name = single.map_or(problem.path.as_str(), |(_, flag)| flag);
+    format!("`{name}` {what}")
 }
+
+/// Flags with one value, and their places in a contract.
+const SINGLE: [(&str, &str); 4] = [
+    ("/timeout_retry/timeout_sec", "--timeout"),
+    ("/timeout_retry/max_retries", "--retries"),
+    ("/rollback/baseline_ref", "--base"),
+    ("/x_provost/target", "--target"),
+];
 
 /// What to write instead of `value`.
 fn instead(flag: &str, value: &str, checkout: Option<&Path>) -> String {

@@ -9,5 +9,6 @@ mod mcp;
 mod mend;
 mod plan;
 mod review;
+mod servers;
 mod stage;
 mod tunnel;

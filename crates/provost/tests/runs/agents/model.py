@@ -4,7 +4,7 @@ usage: model.py SCRIPT LOG [CERTIFICATE KEY]
 
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
 far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
-"input": OBJECT} for a tool of Claude Code, {"read": PATH} by
+"input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
 the tool for that, where there is one, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". Each request for a turn becomes a line of LOG. Prints its port.
 """
@@ -36,6 +36,19 @@ def note(line):
         LOG.flush()
 
 
+def offered(tools, end, group=None):
+    """The name of the tool whose name ends like that, and the group that it is in."""
+    for tool in tools:
+        name = tool.get("name", "")
+        if name.endswith(end):
+            return name, group
+        for inner in ("tools", "functionDeclarations"):
+            found = offered(tool.get(inner, []), end, name or None)
+            if found:
+                return found
+    return None
+
+
 def responses(request, turn, number):
     """The events of one turn, as the Responses API has them."""
     names = {tool.get("name") for tool in request.get("tools", [])}
@@ -49,6 +62,12 @@ def responses(request, turn, number):
             name, arguments = "shell_command", {"command": turn["shell"]}
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
                 "name": name, "arguments": json.dumps(arguments)}
+    elif "call" in turn:
+        name, group = offered(request["tools"], turn["call"])
+        item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
+                "name": name, "arguments": "{}"}
+        if group:
+            item["namespace"] = group
     else:
         text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
         item = {"type": "message", "id": f"msg_{number}", "role": "assistant",
@@ -70,6 +89,8 @@ def messages(request, turn, number):
         tool = ("Bash", {"command": turn["shell"], "description": "a step"})
     elif "tool" in turn:
         tool = (turn["tool"], turn["input"])
+    elif "call" in turn:
+        tool = (offered(request["tools"], turn["call"])[0], {})
     elif "read" in turn:
         tool = ("Read", {"file_path": turn["read"]})
     elif "answer" in turn:
@@ -104,6 +125,9 @@ def content(request, turn, number):
     elif "read" in turn:
         arguments = {"file_path": turn["read"]}
         parts = [[{"functionCall": {"name": "read_file", "args": arguments}}]]
+    elif "call" in turn:
+        name = offered(request["tools"], turn["call"])[0]
+        parts = [[{"functionCall": {"name": name, "args": {}}}]]
     else:
         text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
         # In two pieces: who reads must put them together.

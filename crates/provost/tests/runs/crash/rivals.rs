@@ -1,9 +1,9 @@
 //! Two drivers, two runs, and somebody who presses Ctrl-C.
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{at_work, check_again, check_sealed, settle};
+use super::{agent_says, at_work, check_again, check_sealed, settle};
 use crate::scene::{Ask, Outcome, Running, Scene, until};
 
 /// An agent that waits until it is told to end, and then does its work.
@@ -93,6 +93,57 @@ fn runs_with_other_paths_go_on_side_by_side() {
     assert_eq!(first.code(), "OK", "{first:?}");
     assert_eq!(first.json["changed_files"], json!(["src/a.txt"]));
     scene.assert_clean(&before, "side by side");
+}
+
+/// An agent that waits for a line in its own script, and then writes the file it is told.
+const TOGETHER: &str = "echo waiting; i=0
+    while test $i -lt 900 && ! grep -q '^# go' \"$0\"; do sleep 0.1; i=$((i + 1)); done
+    echo good > \"$1\"\n";
+
+#[test]
+fn eight_runs_at_once_are_accepted_and_whoever_is_in_their_way_is_told_by_whom() {
+    let scene = Scene::new();
+    let before = scene.surroundings();
+    let agent = scene.agent(TOGETHER);
+    let accept = "sh -n check.sh";
+    let paths: Vec<String> = (1..=8).map(|number| format!("src/{number}.txt")).collect();
+    let start = |path: &str, allow: &[&str]| {
+        let agent = format!("{agent} {path}");
+        let more = &["--timeout", "110s"];
+        let ask = Ask {
+            allow,
+            accept,
+            more,
+        };
+        scene.start_agent(&agent, &ask)
+    };
+    let runs: Vec<Running> = paths.iter().map(|path| start(path, &[path])).collect();
+    until("all are at work", || {
+        let works = |run: &&String| agent_says(&scene, run, "waiting");
+        scene.runs().iter().filter(works).count() == paths.len()
+    });
+    let holders = scene.ask(&["lease", "list", "--json"]);
+    for (path, allow) in [("src/3.txt", "src/3.txt"), ("src/9.txt", "src")] {
+        let refused = start(path, &[allow]).wait();
+        let answer = (refused.exit, refused.code());
+        assert_eq!(answer, (3, "LEASE_HELD"), "{allow}: {refused:?}");
+        let reason = refused.json["verdict"]["reason"].as_str().unwrap();
+        let of = |row: &&Value| row["paths"].to_string().contains(path) || allow == "src";
+        for row in holders.json.as_array().unwrap().iter().filter(of) {
+            let holder = row["run_id"].as_str().unwrap();
+            assert!(reason.contains(holder), "{allow}: {reason}, not {row}");
+        }
+        check_sealed(&scene, allow, refused.text("run_id"));
+    }
+    let go = std::fs::read_to_string(scene.path("agent/agent.sh")).unwrap() + "# go\n";
+    std::fs::write(scene.path("agent/agent.sh"), go).unwrap();
+    for (path, running) in paths.iter().zip(runs) {
+        let outcome = running.wait();
+        assert_eq!(outcome.code(), "OK", "{path}: {outcome:?}");
+        assert_eq!(outcome.json["changed_files"], json!([path]));
+        check_sealed(&scene, path, outcome.text("run_id"));
+    }
+    scene.assert_clean(&before, "eight");
 }
 
 #[test]

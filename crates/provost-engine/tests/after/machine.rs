@@ -1,0 +1,481 @@
+//! A sealed run on a disk, a branch, and a machine with a power switch.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use provost_core::bundle::after::Candidate;
+use provost_core::bundle::dsse;
+use provost_core::bundle::key::{PublicKey, SigningKey};
+use provost_core::bundle::layout::AFTER;
+use provost_core::bundle::verify::{self, Files, Pins};
+use provost_core::change::{Change, Node};
+use provost_core::code::Code;
+use provost_core::lease::Owner;
+use provost_core::object::{Mode, Oid, sha256};
+use provost_core::path::RawPath;
+use provost_core::record::{self, Event, Head, Record};
+use provost_core::run::State;
+use provost_core::run::effect;
+use provost_core::run::fact::{
+    AgentRun, CommandRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream, TestRun,
+};
+use provost_engine::after::{AfterPorts, Sealed};
+use provost_engine::land::{Changed, MergeOutcome, Target};
+use provost_engine::ports::{Ledger, PortError, Registry as _, Signer, Watch};
+use provost_engine::replay::Bench;
+use provost_engine::sim::{Cut, Onlooker, Power, SimClock, SimRegistry};
+use serde_json::json;
+
+use crate::sample::{Bundle, Draft, key};
+
+pub(crate) const RUN: &str = "run_00000001";
+
+/// What survives a crash: the files of the run.
+pub(crate) type Disk = Rc<RefCell<Bundle>>;
+
+/// A commit that is none.
+pub(crate) fn commit(digit: &str) -> Oid {
+    Oid::try_from(digit.repeat(40).as_str()).unwrap()
+}
+
+/// The commit that the run published.
+pub(crate) fn published() -> Oid {
+    commit("c")
+}
+
+/// The evidence on a disk, behind the power switch.
+struct SimSealed {
+    power: Power,
+    disk: Disk,
+}
+
+impl Sealed for SimSealed {
+    fn files(&self) -> Result<Box<dyn Files>, PortError> {
+        self.power
+            .call(|| Box::new(self.disk.borrow().clone()) as Box<dyn Files>)
+    }
+
+    fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
+        let Self { power, disk } = self;
+        power.call(|| {
+            let text = disk.borrow().get(&RawPath::new(AFTER)).cloned();
+            let chain = record::read(&text.unwrap_or_default(), head).unwrap();
+            let (power, disk) = (power.clone(), Rc::clone(disk));
+            let (records, head) = (chain.records, chain.head);
+            let ledger = Later {
+                power,
+                disk,
+                records,
+                head,
+            };
+            Box::new(ledger) as Box<dyn Ledger>
+        })
+    }
+
+    fn put_later(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
+        let Self { power, disk } = self;
+        power.call(|| {
+            disk.borrow_mut().insert(RawPath::new(name), bytes.to_vec());
+        })
+    }
+}
+
+/// The second chain.
+struct Later {
+    power: Power,
+    disk: Disk,
+    records: Vec<Record>,
+    head: Head,
+}
+
+impl Ledger for Later {
+    fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    fn note(&mut self, event: Event) -> Result<(), PortError> {
+        let Self {
+            power,
+            disk,
+            records,
+            head,
+        } = self;
+        power.call(|| {
+            let record = head.append(event);
+            let mut disk = disk.borrow_mut();
+            let text = disk.entry(RawPath::new(AFTER)).or_default();
+            text.extend(format!("{}\n", record.line()).into_bytes());
+            records.push(record);
+        })
+    }
+
+    fn settle(&mut self) -> Result<(), PortError> {
+        self.power.call(|| ())
+    }
+
+    fn head(&self) -> Head {
+        self.head.clone()
+    }
+}
+
+/// A real key, so that what was signed can be verified.
+pub(crate) struct Hand {
+    key: SigningKey,
+    trusted: Vec<PublicKey>,
+}
+
+impl Signer for Hand {
+    fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
+        Ok(dsse::sign(statement, &self.key).render().into_bytes())
+    }
+
+    fn trusted(&self) -> &[PublicKey] {
+        &self.trusted
+    }
+}
+
+/// The repository and its boxes.
+pub(crate) struct SimTarget {
+    power: Power,
+    disk: Disk,
+    /// The commits of the branch, oldest first.
+    pub(crate) history: Vec<Oid>,
+    /// How often the branch moved.
+    pub(crate) moves: u32,
+    /// What merging and testing left in the cache.
+    pub(crate) cached: u32,
+    /// Trees that were tested, and how often.
+    pub(crate) tested: BTreeMap<Oid, u32>,
+    /// How often somebody reviewed the merge.
+    pub(crate) reviews: u32,
+    /// What the candidate changes.
+    changes: Vec<Change>,
+    /// Whether a merge changes something else than the candidate does.
+    pub(crate) differs: bool,
+    /// Whether the branch of the run is gone.
+    pub(crate) retired: bool,
+}
+
+impl SimTarget {
+    /// A stream that is there, with nothing in it.
+    fn stream(&self, name: String) -> Stream {
+        let mut disk = self.disk.borrow_mut();
+        disk.insert(RawPath::new(name.clone().into_bytes()), Vec::new());
+        Stream {
+            file: name,
+            bytes: 0,
+            kept: 0,
+            sha256: sha256(b""),
+            redacted: 0,
+        }
+    }
+
+    fn run(&mut self, order: &effect::Accept) -> TestRun {
+        *self.tested.entry(order.tree.clone()).or_default() += 1;
+        self.cached += 1;
+        let command = |(at, test): (usize, &provost_core::contract::Test)| CommandRun {
+            name: test.name.clone(),
+            argv: test.argv.clone(),
+            ending: Ending::Exited(0),
+            wall_ms: 1,
+            stdout: self.stream(format!("{}/{at}.stdout.log", order.logs)),
+            stderr: self.stream(format!("{}/{at}.stderr.log", order.logs)),
+            tally: None,
+        };
+        TestRun {
+            side: order.side,
+            tree: order.tree.clone(),
+            cached: false,
+            profile: sha256(b"profile"),
+            layers: Vec::new(),
+            commands: order.tests.iter().enumerate().map(command).collect(),
+            altered: Vec::new(),
+        }
+    }
+}
+
+impl Target for SimTarget {
+    fn tip(&mut self, _: &str) -> Result<Option<Oid>, PortError> {
+        self.power.call(|| self.history.last().cloned())
+    }
+
+    fn holds(&mut self, _: &Oid, commit: &Oid) -> Result<bool, PortError> {
+        self.power.call(|| self.history.contains(commit))
+    }
+
+    fn merge(&mut self, _: &effect::Merge, target: &Oid) -> Result<MergeOutcome, PortError> {
+        let Self { power, cached, .. } = self;
+        power.call(|| {
+            *cached += 1;
+            MergeOutcome::Clean(Candidate {
+                commit: commit("e"),
+                tree: commit("f"),
+                parent: target.clone(),
+            })
+        })
+    }
+
+    fn changes(&mut self, _: &Oid, _: &Oid) -> Result<Changed, PortError> {
+        self.power.call(|| {
+            let mut changes = self.changes.clone();
+            if self.differs {
+                changes[0].before = Some(Node {
+                    mode: Mode::File,
+                    oid: commit("9"),
+                });
+            }
+            Changed {
+                changes,
+                findings: Vec::new(),
+            }
+        })
+    }
+
+    fn accept(&mut self, order: &effect::Accept, _: &mut dyn Watch) -> Result<TestRun, PortError> {
+        let power = self.power.clone();
+        power.call(|| self.run(order))
+    }
+
+    fn tree(&mut self, _: &Oid) -> Result<Oid, PortError> {
+        self.power.call(|| commit("8"))
+    }
+
+    fn review(
+        &mut self,
+        order: &effect::Review,
+        _: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        let power = self.power.clone();
+        power.call(|| {
+            self.reviews += 1;
+            self.cached += 1;
+            let look = &order.look;
+            let report =
+                json!({ "verdict": "PASS", "summary": "fine", "violations": [], "findings": [] });
+            let attempts = vec![Probe {
+                name: "write".to_owned(),
+                walls: vec!["root".to_owned()],
+                tried: "write outside".to_owned(),
+                held: true,
+                errno: Some(2),
+            }];
+            ReviewRun {
+                tree: look.tree.clone(),
+                ended_at: crate::sample::WHEN.to_owned(),
+                altered: Vec::new(),
+                probed: Probed {
+                    shape: sha256(b"shape"),
+                    cached: false,
+                    attempts,
+                },
+                run: AgentRun {
+                    ending: Ending::Exited(0),
+                    wall_ms: 1,
+                    stdout: self.stream(look.stdout.clone()),
+                    stderr: self.stream(look.stderr.clone()),
+                    result: ResultFile::Text(report.to_string()),
+                    redacted: 0,
+                    network: Vec::new(),
+                    told: None,
+                },
+            }
+        })
+    }
+
+    fn advance(&mut self, _: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {
+        let Self {
+            power,
+            history,
+            moves,
+            ..
+        } = self;
+        power.call(|| match history.last() {
+            Some(tip) if tip == to => Ok(()),
+            Some(tip) if tip == from => {
+                history.push(to.clone());
+                *moves += 1;
+                Ok(())
+            }
+            _ => Err(PortError::new(Code::TargetMoved, "it moved")),
+        })?
+    }
+
+    fn retire(&mut self, _: &str, commit: &Oid) -> Result<(), PortError> {
+        let Self { power, retired, .. } = self;
+        assert_eq!(*commit, published());
+        power.call(|| *retired = true)
+    }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        let Self { power, cached, .. } = self;
+        power.call(|| *cached = 0)
+    }
+}
+
+impl Bench for SimTarget {
+    fn trees(&mut self, _: &Oid, _: &Oid, _: Vec<u8>) -> Result<(), PortError> {
+        self.power.call(|| ())
+    }
+
+    fn changes(&mut self, base: &Oid, tree: &Oid) -> Result<Changed, PortError> {
+        Target::changes(self, base, tree)
+    }
+
+    fn accept(
+        &mut self,
+        order: &effect::Accept,
+        watch: &mut dyn Watch,
+    ) -> Result<TestRun, PortError> {
+        Target::accept(self, order, watch)
+    }
+
+    fn patch(&mut self, _: &Oid, _: &Oid) -> Result<Vec<u8>, PortError> {
+        self.power.call(Vec::new)
+    }
+
+    fn patch_of(&mut self, _: &Oid, _: &Oid, _: &[RawPath]) -> Result<Vec<u8>, PortError> {
+        self.power.call(Vec::new)
+    }
+
+    fn kernel(&mut self) -> Result<String, PortError> {
+        self.power.call(|| "6.1".to_owned())
+    }
+
+    fn tidy(&mut self) -> Result<(), PortError> {
+        Target::tidy(self)
+    }
+}
+
+/// A run that can land, with everything that is known of it.
+#[derive(Clone)]
+pub(crate) struct SealedRun {
+    base: Oid,
+    head: Head,
+    changes: Vec<Change>,
+    files: Bundle,
+}
+
+impl SealedRun {
+    /// A run without a reviewer.
+    pub(crate) fn new() -> Self {
+        Self::of(Draft::new(RUN))
+    }
+
+    /// A run with one.
+    pub(crate) fn reviewed() -> Self {
+        Self::of(Draft::new(RUN).reviewed())
+    }
+
+    fn of(mut draft: Draft) -> Self {
+        draft.lands = Some((published(), "refs/heads/main"));
+        let (records, head) = draft.ledger();
+        let captured = State::fold(&records).unwrap().captured.unwrap();
+        Self {
+            base: draft.predicate.base_commit.clone(),
+            head,
+            changes: captured.changes,
+            files: draft.seal(&key(1)),
+        }
+    }
+}
+
+/// A machine with one sealed run.
+pub(crate) struct Machine {
+    pub(crate) power: Power,
+    pub(crate) target: SimTarget,
+    pub(crate) disk: Disk,
+    registry: SimRegistry,
+    hand: Hand,
+}
+
+impl Machine {
+    /// A machine with this run, whose power fails at `call`.
+    pub(crate) fn new(run: &SealedRun, call: u32, cut: Cut) -> Self {
+        let SealedRun {
+            base,
+            head,
+            changes,
+            files,
+        } = run.clone();
+        let disk = Rc::new(RefCell::new(files));
+        let word = || "x".to_owned();
+        let owner = Owner {
+            host: word(),
+            boot: word(),
+            pid_namespace: word(),
+            pid: 1,
+            started: 1,
+        };
+        let mut registry = SimRegistry::new(&Power::steady(), owner.clone());
+        registry.pin(RUN, &head).unwrap();
+        let power = Power::cut_at(call, cut);
+        let pins = registry.pins;
+        let mut registry = SimRegistry::new(&power, owner);
+        registry.pins = pins;
+        Self {
+            target: SimTarget {
+                power: power.clone(),
+                disk: Rc::clone(&disk),
+                history: vec![base],
+                moves: 0,
+                cached: 0,
+                tested: BTreeMap::new(),
+                reviews: 0,
+                changes,
+                differs: false,
+                retired: false,
+            },
+            disk,
+            registry,
+            hand: Hand {
+                key: key(1),
+                trusted: vec![key(1).public()],
+            },
+            power,
+        }
+    }
+
+    /// Lets `work` go through the ports of this machine.
+    pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut AfterPorts<'_, SimTarget>) -> T) -> T {
+        let mut sealed = SimSealed {
+            power: self.power.clone(),
+            disk: Rc::clone(&self.disk),
+        };
+        work(&mut AfterPorts {
+            target: &mut self.target,
+            sealed: &mut sealed,
+            registry: &mut self.registry,
+            signer: &self.hand,
+            clock: &SimClock::default(),
+            observer: &mut Onlooker::default(),
+        })
+    }
+
+    /// The records after the seal, of evidence that verifies with what the registry knows.
+    pub(crate) fn verified(&mut self, place: &str) -> verify::After {
+        let pins: Pins = self.registry.pinned(RUN).unwrap();
+        let files = self.disk.borrow();
+        let report = verify::verify(&*files, &self.hand.trusted, &pins, None);
+        let verdict = report.verdict();
+        assert!(verdict.allow, "{place}: {verdict:?} {:?}", report.findings);
+        report.after
+    }
+
+    /// How often something happened after the seal.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        let disk = self.disk.borrow();
+        let text = disk.get(&RawPath::new(AFTER)).cloned().unwrap_or_default();
+        let kind = format!(r#""event_type":"{what}""#);
+        String::from_utf8_lossy(&text).matches(&kind).count()
+    }
+
+    /// How many records follow the seal.
+    pub(crate) fn records(&self) -> usize {
+        let disk = self.disk.borrow();
+        let text = disk.get(&RawPath::new(AFTER));
+        text.map_or(0, |text| {
+            text.split_inclusive(|byte| *byte == b'\n').count()
+        })
+    }
+}

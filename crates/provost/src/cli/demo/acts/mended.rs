@@ -1,0 +1,115 @@
+//! The acts of the second task: a reviewer that refuses, an attempt that mends, a target that moved.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Played, code, text};
+use crate::cli::demo::stage::{Stage, Trouble, WORDS};
+
+/// Lets an agent try again after its reviewer refused the first attempt.
+pub(super) fn mended(stage: &mut Stage) -> Result<Played, Trouble> {
+    let reviewer = stage.shell("reviewer.sh", &[]);
+    let more = ["--review-cmd", &reviewer, "--retries", "1"];
+    let answer = stage.ask(&WORDS, &stage.shell("hasty.sh", &[]), &more)?;
+    let first = &answer["refused_before"][0];
+    let review = &answer["review"];
+    let tests = &answer["tests"]["compared_with_base"];
+    let played = Played {
+        rows: vec![
+            (
+                "attempt 1",
+                format!("{}: {}", text(&first["code"]), told(first)),
+            ),
+            (
+                "attempt 2",
+                format!("{}: {}", text(&review["verdict"]), text(&review["summary"])),
+            ),
+            ("tests", format!("{}: {}", text(tests), WORDS.accept)),
+        ],
+        word: "accepted",
+        outcome: format!("on the branch {}", text(&answer["branch"])),
+        expected: json!({ "code": "OK", "attempts": 2, "first": "REVIEW_REFUSED",
+            "review": "PASS", "reviewed": "the tree that was tested", "tests": "red→green" }),
+        got: json!({ "code": code(&answer), "attempts": answer["attempts"],
+            "first": first["code"], "review": review["verdict"],
+            "reviewed": which(&review["tree"], &answer["tree"]), "tests": tests }),
+    };
+    stage.mended = answer;
+    Ok(played)
+}
+
+/// What a reviewer said, without the words that are the same each time.
+fn told(refused: &Value) -> &str {
+    let reason = text(&refused["reason"]);
+    reason.split_once(": ").map_or(reason, |(_, said)| said)
+}
+
+fn which(reviewed: &Value, tested: &Value) -> &'static str {
+    if reviewed.is_string() && reviewed == tested {
+        "the tree that was tested"
+    } else {
+        "another tree than was tested"
+    }
+}
+
+/// Lands the second result on a branch that the first landing has moved.
+pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
+    let run_id = text(&stage.mended["run_id"]).to_owned();
+    let bundle = text(&stage.mended["bundle"]).to_owned();
+    let landed = stage.provost(&["land", &run_id])?;
+    let records = records(&Path::new(&bundle).join("after.jsonl"))?;
+    let payload = |kind: &str| {
+        let found = records.iter().find(|record| record["event_type"] == kind);
+        found.map_or(Value::Null, |record| record["payload"].clone())
+    };
+    let (started, tested) = (payload("TEST_STARTED"), payload("TEST_RESULT"));
+    let is_merge = landed["tree"].is_string() && landed["tree"] != stage.mended["tree"];
+    let tested_first = is_merge && started["tree"] == landed["tree"];
+    let passed = tested["commands"][0]["ending"].clone();
+    let both = ["src/slug.sh", "src/words.sh"].map(|name| stage.differs(Path::new(name)));
+    let both = both.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let again = stage.provost(&["verify", &bundle])?;
+    let commit = text(&landed["commit"]);
+    let result = if passed == json!({ "exited": 0 }) {
+        "passes"
+    } else {
+        "does not pass"
+    };
+    Ok(Played {
+        rows: vec![
+            (
+                "merged",
+                if is_merge {
+                    "a tree that nobody had tested"
+                } else {
+                    "nothing"
+                }
+                .to_owned(),
+            ),
+            ("tests", format!("{} {result} on the merge", WORDS.accept)),
+        ],
+        word: "landed",
+        outcome: format!(
+            "{} is at {}, with both results",
+            text(&landed["target"]).trim_start_matches("refs/heads/"),
+            commit.get(..10).unwrap_or(commit)
+        ),
+        expected: json!({ "target": "refs/heads/main", "parent_moved": true,
+            "tested_before_landing": true, "ending": { "exited": 0 },
+            "both_results": [true, true], "verified_after": "OK" }),
+        got: json!({ "target": landed["target"],
+            "parent_moved": landed["parent"] != stage.mended["base"],
+            "tested_before_landing": tested_first, "ending": passed,
+            "both_results": both, "verified_after": again["code"] }),
+    })
+}
+
+/// The records of a chain of JSON lines.
+fn records(path: &Path) -> Result<Vec<Value>, Trouble> {
+    let trouble = |what: &dyn std::fmt::Display| format!("`{}`: {what}", path.display());
+    let lines = fs::read_to_string(path).map_err(|error| trouble(&error))?;
+    let parse = |line| serde_json::from_str(line).map_err(|error| trouble(&error));
+    lines.lines().map(parse).collect()
+}

@@ -1,0 +1,161 @@
+//! Which tools a model is offered: those of the program, and those of the servers of the contract.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::stage::{PROGRAMS, Program, Stage, Way};
+
+/// Two servers that a contract may name.
+const REGISTERED: &str = "[mcp.quince]\ncommand = \"python3 tools.py quince\"\n\
+                          [mcp.plover]\ncommand = \"python3 tools.py plover\"\n";
+
+/// Servers that the tree brings along, for each program.
+const PROJECT: [(&str, &str); 4] = [
+    (".mcp.json", OF_PROJECT),
+    (
+        ".claude/settings.json",
+        r#"{"enableAllProjectMcpServers":true}"#,
+    ),
+    (".gemini/settings.json", OF_PROJECT),
+    (
+        ".codex/config.toml",
+        "[mcp_servers.xyzzy]\ncommand = \"python3\"\nargs = [\"tools.py\", \"xyzzy\"]\n",
+    ),
+];
+
+const OF_PROJECT: &str =
+    r#"{"mcpServers":{"xyzzy":{"command":"python3","args":["tools.py","xyzzy"]}}}"#;
+
+/// Servers that the person has for everything.
+const USER: [(&str, &str); 3] = [
+    (
+        "home/.claude.json",
+        r#"{"mcpServers":{"xyzzy-mine":{"command":"python3","args":["tools.py","xyzzy-mine"]}}}"#,
+    ),
+    (
+        "home/.gemini/settings.json",
+        r#"{"mcpServers":{"xyzzy-mine":{"command":"python3","args":["tools.py","xyzzy-mine"]}}}"#,
+    ),
+    (
+        "home/.codex/config.toml",
+        "[mcp_servers.xyzzy-mine]\ncommand = \"python3\"\nargs = [\"tools.py\", \"xyzzy-mine\"]\n",
+    ),
+];
+
+/// Tools of a program that are about the servers it has.
+const OWN: [&str; 3] = [
+    "list_mcp_resource_templates",
+    "list_mcp_resources",
+    "read_mcp_resource",
+];
+
+/// A stage with servers everywhere, whose model calls `quince_lookup` if it is `called`.
+fn stage(program: Program, called: bool) -> Option<Stage> {
+    let work = json!({ "shell": "echo good > src/a.txt" });
+    let turns = if called {
+        json!([{ "call": "quince_lookup" }, work, { "text": "done" }])
+    } else {
+        json!([work, { "text": "done" }])
+    };
+    let stage = Stage::new(program, Way::Plain, &turns, "")?;
+    let policy = stage.scene.path("repo/provost.toml");
+    let policy = std::fs::read_to_string(policy).unwrap() + REGISTERED;
+    let mut files = vec![
+        ("provost.toml", policy.as_str()),
+        ("tools.py", include_str!("tools.py")),
+    ];
+    files.extend(PROJECT);
+    stage.scene.commit(&files);
+    for (name, text) in USER {
+        stage.scene.write(name, text);
+    }
+    Some(stage)
+}
+
+/// The names of all tools that a request offers, those in groups too.
+fn offered(request: &Value) -> BTreeSet<String> {
+    fn collect(prefix: &str, tools: &Value, names: &mut BTreeSet<String>) {
+        for tool in tools.as_array().into_iter().flatten() {
+            let name = tool["name"].as_str().or(tool["type"].as_str());
+            let name = format!("{prefix}{}", name.unwrap_or_default());
+            let groups = [&tool["tools"], &tool["functionDeclarations"]];
+            if groups.iter().all(|group| group.is_null()) {
+                names.insert(name.clone());
+            }
+            for group in groups {
+                collect(&name, group, names);
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    collect("", &request["request"]["tools"], &mut names);
+    names
+}
+
+/// A run under a contract that names these servers; what its model was offered and told.
+fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)> {
+    let called = !servers.is_empty();
+    let stage = stage(program, called)?;
+    let mut contract = stage.contract();
+    contract["required_outputs"] = json!([]);
+    contract["tool_permissions"]["mcp_tools"] = json!(servers);
+    contract["mcp_tool_set"] = if called {
+        json!(servers)
+    } else {
+        json!(["none"])
+    };
+    stage.scene.write("contract.json", &contract.to_string());
+    let file = stage.scene.path("contract.json").display().to_string();
+    let outcome = stage.run_with(&["-f", &file, "--credential", &stage.credential()]);
+    assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
+    let changed = &outcome.json["changed_files"];
+    assert_eq!(
+        *changed,
+        json!(["src/a.txt"]),
+        "{program:?}: a server began that nobody named"
+    );
+    let requests = stage.requests();
+    let mut names = BTreeSet::new();
+    for request in &requests {
+        let all = request.to_string();
+        assert!(!all.contains("xyzzy"), "{program:?} is told: {all}");
+        assert!(!all.contains("plover"), "{program:?} is told: {all}");
+        names.extend(offered(request));
+    }
+    let last = requests.last().unwrap().to_string();
+    Some((names, last))
+}
+
+#[test]
+fn a_model_is_offered_the_tools_of_its_contract_and_no_others() {
+    for program in PROGRAMS {
+        let Some((without, _)) = run(program, &[]) else {
+            return;
+        };
+        let Some((with, last)) = run(program, &["quince"]) else {
+            return;
+        };
+        assert!(
+            !without.is_empty() && without.is_subset(&with),
+            "{program:?}"
+        );
+        assert!(
+            without.iter().all(|name| !name.contains("quince")),
+            "{program:?}: {without:?}"
+        );
+        let mut more: Vec<&str> = with.difference(&without).map(String::as_str).collect();
+        // Codex has tools of its own for what servers keep beside tools, once there is one.
+        more.retain(|name| !OWN.contains(name));
+        let ends = ["quince_lookup", "quince_store"];
+        let fits = |(name, end): (&&str, &str)| name.ends_with(end);
+        assert!(
+            more.len() == ends.len() && more.iter().zip(ends).all(fits),
+            "{program:?}: {more:?}"
+        );
+        assert!(
+            last.contains("quince answers quince_lookup"),
+            "{program:?} did not hear from it: {last}"
+        );
+    }
+}
