@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
 use provost_core::intent::scope::{ChangeScope, MOST};
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
+use provost_core::path::RepoPath;
 use provost_core::structure::Settings;
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
+use provost_core::structure::gates::Switches;
 use serde_json::{Map, Value};
 
 use super::Detail;
@@ -164,7 +166,10 @@ pub fn scope(value: &Value, below: &str) -> Result<ChangeScope, ArgumentError> {
 }
 
 /// Reads a request to start, for the root `below` the top of the repository.
-pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, ArgumentError> {
+pub fn start(
+    given: &Map<String, Value>,
+    below: &str,
+) -> Result<(StartRequest, Detail), ArgumentError> {
     let mut arguments = Arguments::new(given);
     arguments.needed("root")?;
     let Some(value) = arguments.value("scope") else {
@@ -186,7 +191,7 @@ pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, Ar
         Some(_) => return wrong("`dirty_scope_policy` is block or continue_own_wip"),
     };
     let depth = depth(arguments.text("blast_radius_depth")?, Depth::Auto)?;
-    arguments.text("blast_radius_detail")?;
+    let blast_detail = Detail::of(arguments.text("blast_radius_detail")?);
     let request = StartRequest {
         root: below.to_owned(),
         scope,
@@ -199,7 +204,7 @@ pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, Ar
         depth,
     };
     arguments.end()?;
-    Ok(request)
+    Ok((request, blast_detail))
 }
 
 /// How far imports are followed.
@@ -288,10 +293,41 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
     }
 }
 
-/// Reads the settings of an analysis, and the names of arguments that have no effect here.
-pub fn settings(given: &Map<String, Value>) -> Result<(Settings, Vec<String>), ArgumentError> {
+/// What an analysis is asked.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// By which settings.
+    pub settings: Settings,
+    /// Where findings are listed that are accepted.
+    pub baseline: Option<String>,
+    /// The paths that somebody wants to hear about.
+    pub changed: Option<Evidence>,
+    /// The names of arguments that have no effect here.
+    pub ignored: Vec<String>,
+}
+
+/// Reads a request for an analysis.
+pub fn analysis(given: &Map<String, Value>) -> Result<Analysis, ArgumentError> {
     let mut arguments = Arguments::new(given);
     arguments.needed("root")?;
+    let baseline = match arguments.text("baseline_path")?.map(RepoPath::try_from) {
+        None => None,
+        Some(Ok(path)) => Some(path.as_str().to_owned()),
+        Some(Err(error)) => {
+            return wrong(format!(
+                "`baseline_path` names no file below the root: {error}"
+            ));
+        }
+    };
+    let changed = match (
+        arguments.list("changed_paths")?,
+        arguments.text("git_diff_ref")?,
+    ) {
+        (Some(_), Some(_)) => return wrong("give `changed_paths` or `git_diff_ref`, not both"),
+        (Some(files), None) => Some(Evidence::Files(files)),
+        (None, Some(rev)) => Some(Evidence::DiffRef(rev.to_owned())),
+        (None, None) => None,
+    };
     let mut settings = Settings::default();
     let fields: [(&'static str, &mut u32); 7] = [
         ("min_loc", &mut settings.min_loc),
@@ -304,15 +340,66 @@ pub fn settings(given: &Map<String, Value>) -> Result<(Settings, Vec<String>), A
     ];
     for (name, field) in fields {
         if let Some(value) = arguments.value(name) {
-            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-            let Some(number) = number else {
-                return wrong(format!("`{name}` is a whole number"));
-            };
-            *field = number;
+            *field = whole(name, value)?;
         }
     }
-    let ignored = arguments.rest().into_iter().map(shown).collect();
-    Ok((settings, ignored))
+    Ok(Analysis {
+        settings,
+        baseline,
+        changed,
+        ignored: arguments.rest().into_iter().map(shown).collect(),
+    })
+}
+
+fn whole(name: &str, value: &Value) -> Result<u32, ArgumentError> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| ArgumentError(format!("`{name}` is a whole number")))
+}
+
+/// Reads the limits of a gate, and the run that is meant.
+pub fn gates(given: &Map<String, Value>) -> Result<(Option<&str>, Switches), ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    let run = arguments.text("run_id")?;
+    let mut limit = |name: &'static str| match arguments.value(name) {
+        // The document spells "off" as -1.
+        Some(value) if value.as_i64() == Some(-1) => Ok(None),
+        None => Ok(None),
+        Some(value) => whole(name, value).map(Some),
+    };
+    let mut switches = Switches {
+        fail_threshold: limit("fail_threshold")?,
+        fail_complexity: limit("fail_complexity")?,
+        fail_coupling: limit("fail_coupling")?,
+        fail_cohesion: limit("fail_cohesion")?,
+        fail_health: limit("fail_health")?,
+        ..Switches::default()
+    };
+    for name in [
+        "min_typing_coverage",
+        "min_docstring_coverage",
+        "coverage_min",
+    ] {
+        if limit(name)?.is_some() {
+            switches.not_measured.push(name.to_owned());
+        }
+    }
+    switches.fail_on_new = arguments.flag("fail_on_new", false)?;
+    switches.fail_cycles = arguments.flag("fail_cycles", false)?;
+    switches.fail_dead_code = arguments.flag("fail_dead_code", false)?;
+    switches.fail_on_new_metrics = arguments.flag("fail_on_new_metrics", false)?;
+    let unknown = [
+        "fail_on_typing_regression",
+        "fail_on_docstring_regression",
+        "fail_on_api_break",
+        "fail_on_untested_hotspots",
+    ];
+    for name in unknown {
+        if arguments.flag(name, false)? {
+            switches.not_measured.push(name.to_owned());
+        }
+    }
+    arguments.end()?;
+    Ok((run, switches))
 }
 
 #[cfg(test)]
