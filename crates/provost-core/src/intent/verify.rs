@@ -194,7 +194,8 @@ fn weigh(
     if caused {
         violations.push("gate_failures");
     }
-    let accepted = |side: Side<'_>| gate_against(side.report, &side.baseline.known(), &budgets);
+    let accepted =
+        |side: Side<'_>| gate_against(side.report, &|one| side.baseline.knows(one), &budgets);
     violations.extend(baseline::abuse(&Course {
         before: before.baseline,
         after: after.baseline,

@@ -7,6 +7,8 @@
 //!
 //! - A baseline that is damaged, or made by other means than an analysis, knows nothing: all is new.
 //! - Whoever accepts more in the course of a change is told on (R89).
+//! - A baseline lies in the tree that is analysed, where a name that any text mentions counts as
+//!   used. So it holds digests of ids, and no word that a symbol is likely to be called.
 
 use std::collections::BTreeSet;
 
@@ -32,15 +34,25 @@ pub const LARGEST: u64 = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
-    baseline_version: String,
-    /// The version of the analyser whose ids these are.
+    #[serde(rename = "provost_baseline_version")]
+    version: String,
+    /// The version of the analyser whose findings these are.
+    #[serde(rename = "provost_baseline_analyser")]
     pub analyser: String,
     /// The digest of the settings they were found by.
+    #[serde(rename = "provost_baseline_settings_sha256")]
     pub settings: String,
-    /// Their ids.
+    /// Digests of their ids.
+    #[serde(rename = "provost_accepted_findings_sha256")]
     pub findings: BTreeSet<String>,
     /// The digest of everything else here, so that damage is seen; anybody can make it.
-    payload_sha256: String,
+    #[serde(rename = "provost_baseline_sha256")]
+    payload: String,
+}
+
+/// What stands for a finding.
+fn key(finding: &Finding) -> String {
+    sha256(finding.id.as_bytes())
 }
 
 /// Why bytes are no baseline.
@@ -61,34 +73,35 @@ impl Baseline {
     /// The baseline that accepts everything `report` found.
     pub fn of(report: &Report) -> Self {
         let mut baseline = Self {
-            baseline_version: VERSION.to_owned(),
+            version: VERSION.to_owned(),
             analyser: report.analyser.clone(),
             settings: report.settings.digest(),
-            findings: report.findings.iter().map(|one| one.id.clone()).collect(),
-            payload_sha256: String::new(),
+            findings: report.findings.iter().map(key).collect(),
+            payload: String::new(),
         };
-        baseline.payload_sha256 = baseline.payload();
+        baseline.payload = baseline.content();
         baseline
     }
 
     /// Reads a baseline.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadBaseline> {
         let baseline: Self = json::parse_as(bytes)?;
-        if baseline.baseline_version != VERSION {
-            let version = baseline.baseline_version.chars().take(20).collect();
+        if baseline.version != VERSION {
+            let version = baseline.version.chars().take(20).collect();
             return Err(BadBaseline::Version(version));
         }
-        if baseline.payload_sha256 != baseline.payload() {
+        if baseline.payload != baseline.content() {
             return Err(BadBaseline::Digest);
         }
         Ok(baseline)
     }
 
-    fn payload(&self) -> String {
-        let mut value = serde_json::to_value(self).unwrap_or_default();
-        if let Value::Object(fields) = &mut value {
-            fields.remove("payload_sha256");
-        }
+    fn content(&self) -> String {
+        let rest = Self {
+            payload: String::new(),
+            ..self.clone()
+        };
+        let value = serde_json::to_value(rest).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
     }
 
@@ -101,7 +114,7 @@ impl Baseline {
 
     /// Its identity.
     pub fn digest(&self) -> &str {
-        &self.payload_sha256
+        &self.payload
     }
 
     /// Whether it was made by the means of `report`; another one knows nothing of it.
@@ -183,18 +196,15 @@ impl Seen {
         }
     }
 
-    /// The ids that are accepted.
-    pub fn known(&self) -> BTreeSet<&str> {
-        let trusted = self.trusted().into_iter();
-        trusted
-            .flat_map(|one| one.findings.iter().map(String::as_str))
-            .collect()
+    /// Whether `finding` is accepted.
+    pub fn knows(&self, finding: &Finding) -> bool {
+        self.trusted()
+            .is_some_and(|baseline| baseline.findings.contains(&key(finding)))
     }
 
     /// The findings of `report` that decide and that nobody accepted.
     pub fn new_in<'a>(&self, report: &'a Report) -> Vec<&'a Finding> {
-        let known = self.known();
-        let fresh = |one: &&Finding| one.gates() && !known.contains(one.id.as_str());
+        let fresh = |one: &&Finding| one.gates() && !self.knows(one);
         report.findings.iter().filter(fresh).collect()
     }
 
@@ -305,8 +315,9 @@ mod tests {
     fn what_is_damaged_or_of_other_means_accepts_nothing() {
         let tree = sample();
         let text = Baseline::of(&tree).render();
-        let damaged = text.replace("dead_code:f", "dead_code:g");
-        let future = text.replace("\"baseline_version\": \"1\"", "\"baseline_version\": \"2\"");
+        let damaged = text.replace(&key(&tree.findings[0]), &sha256(b"another"));
+        let future = text.replace("version\": \"1\"", "version\": \"2\"");
+        assert!(damaged != text && future != text);
         for bad in [
             damaged,
             future,

@@ -262,17 +262,16 @@ pub fn gate(report: &Report, known: Option<&Report>, budgets: &Budgets) -> Gate 
         .into_iter()
         .flat_map(|known| known.findings.iter().map(|finding| finding.id.as_str()))
         .collect();
-    gate_against(report, &old, budgets)
+    let is_old = |finding: &Finding| old.contains(finding.id.as_str());
+    gate_against(report, &is_old, budgets)
 }
 
-/// Holds `report` against `budgets`; findings with the ids `old` are not new.
-pub fn gate_against(report: &Report, old: &BTreeSet<&str>, budgets: &Budgets) -> Gate {
+/// Holds `report` against `budgets`; `is_old` says which findings are not new.
+pub fn gate_against(report: &Report, is_old: &dyn Fn(&Finding) -> bool, budgets: &Budgets) -> Gate {
     let standing = Standing::of(report);
     let mut reasons = Vec::new();
     let new = |is: fn(&Finding) -> bool| {
-        let fresh = |finding: &&Finding| {
-            is(finding) && finding.gates() && !old.contains(finding.id.as_str())
-        };
+        let fresh = |finding: &&Finding| is(finding) && finding.gates() && !is_old(finding);
         report.findings.iter().filter(fresh).count()
     };
     let clones = new(|finding| finding.family == Family::Clone);

@@ -44,10 +44,9 @@ pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String])
 
 /// What an analysis found in the paths that changed.
 pub fn in_changed(head: &RunHead, report: &Report, paths: &BTreeSet<String>) -> Value {
-    let known = head.baseline.known();
     let here = |one: &&Finding| one.paths().any(|path| paths.contains(path.as_str()));
     let one = |one: &Finding| {
-        let novelty = if known.contains(one.id.as_str()) {
+        let novelty = if head.baseline.knows(one) {
             "known"
         } else {
             "new"
