@@ -23,9 +23,9 @@ use provost_core::intent::run::RunHead;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::is_segment;
-use provost_core::record::{Event, Head, Record};
+use provost_core::record::{Event, Head};
 use provost_core::structure::Report;
-use provost_engine::change::ports::{Chronicle, Shelf};
+use provost_engine::change::ports::{Chronicle, Seal, Shelf};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
 use rustix::fs::OFlags;
 
@@ -107,7 +107,7 @@ impl Chronicle for ChangeFiles {
         &mut self,
         intent_id: &str,
         event: Event,
-        seal: &dyn Fn(&[Record]) -> Result<Vec<u8>, PortError>,
+        seal: &Seal<'_>,
     ) -> Result<Head, PortError> {
         let place = self.place(intent_id)?;
         file::make_directories(&place).map_err(refuse)?;

@@ -120,104 +120,61 @@ mod tests {
     use crate::structure::baseline::{Baseline, NAME};
     use crate::structure::sample::{dead, function, report};
 
-    #[test]
-    fn each_switch_fails_by_itself_and_says_so() {
-        let mut tree = report(
-            vec![function("a.py", "f", 12)],
-            vec![dead("a.py", "f", "s")],
-        );
+    type Set = fn(&mut Switches);
+
+    fn tree() -> Report {
+        let functions = vec![function("a.py", "f", 12)];
+        let mut tree = report(functions, vec![dead("a.py", "f", "s")]);
         tree.metrics.dead_code = 1;
         tree.metrics.cycles = 1;
         tree.metrics.clone_groups = 2;
         tree.metrics.max_complexity = 12;
+        tree
+    }
+
+    #[test]
+    fn each_switch_fails_by_itself_and_says_so() {
+        let tree = tree();
         let accepted = Baseline::of(&tree).render();
         let accepted = Seen::of(NAME, Some(accepted.as_bytes()), &tree);
-        let off = Switches::default();
         let none = &Seen::Missing;
-        let cases: [(&Seen, Switches, &str); 10] = [
-            (none, off.clone(), ""),
+        let cases: [(&Seen, Set, &[&str]); 10] = [
+            (none, |_| {}, &[]),
             (
                 none,
-                Switches {
-                    fail_on_new_metrics: true,
-                    ..off.clone()
-                },
-                "fail_on_new_metrics",
+                |on| on.fail_on_new_metrics = true,
+                &["fail_on_new_metrics"],
             ),
+            (&accepted, |on| on.fail_on_new_metrics = true, &[]),
+            (none, |on| on.fail_threshold = Some(1), &["fail_threshold"]),
+            (none, |on| on.fail_threshold = Some(2), &[]),
+            (
+                none,
+                |on| on.fail_complexity = Some(11),
+                &["fail_complexity"],
+            ),
+            (none, |on| on.fail_cycles = true, &["fail_cycles"]),
             (
                 &accepted,
-                Switches {
-                    fail_on_new_metrics: true,
-                    ..off.clone()
-                },
-                "",
+                |on| on.fail_dead_code = true,
+                &["fail_dead_code"],
             ),
+            (none, |on| on.fail_health = Some(101), &["fail_health"]),
             (
                 none,
-                Switches {
-                    fail_threshold: Some(1),
-                    ..off.clone()
-                },
-                "fail_threshold",
-            ),
-            (
-                none,
-                Switches {
-                    fail_threshold: Some(2),
-                    ..off.clone()
-                },
-                "",
-            ),
-            (
-                none,
-                Switches {
-                    fail_complexity: Some(11),
-                    ..off.clone()
-                },
-                "fail_complexity",
-            ),
-            (
-                none,
-                Switches {
-                    fail_cycles: true,
-                    ..off.clone()
-                },
-                "fail_cycles",
-            ),
-            (
-                &accepted,
-                Switches {
-                    fail_dead_code: true,
-                    ..off.clone()
-                },
-                "fail_dead_code",
-            ),
-            (
-                none,
-                Switches {
-                    fail_health: Some(101),
-                    ..off.clone()
-                },
-                "fail_health",
-            ),
-            (
-                none,
-                Switches {
-                    not_measured: vec!["coverage_min".into()],
-                    ..off
-                },
-                "coverage_min",
+                |on| on.not_measured.push("coverage_min".into()),
+                &["coverage_min"],
             ),
         ];
-        for (at, (baseline, switches, want)) in cases.iter().enumerate() {
-            let gate = evaluate(&tree, baseline, switches);
-            let names: Vec<&str> = gate
+        for (at, (baseline, set, want)) in cases.iter().enumerate() {
+            let mut switches = Switches::default();
+            set(&mut switches);
+            let gate = evaluate(&tree, baseline, &switches);
+            let names = gate
                 .reasons
                 .iter()
-                .filter_map(|words| words.split(':').next())
-                .collect();
-            let want: Vec<&str> = want.split_whitespace().collect();
-            assert_eq!(names, want, "case {at}");
+                .filter_map(|words| words.split(':').next());
+            assert_eq!(names.collect::<Vec<_>>(), *want, "case {at}");
             assert_eq!(gate.would_fail, !want.is_empty(), "case {at}");
         }
     }

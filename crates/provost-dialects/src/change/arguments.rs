@@ -1,18 +1,19 @@
 //! Reads the arguments of tools.
 
+mod analysis;
+
 use std::collections::BTreeSet;
 
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
 use provost_core::intent::scope::{ChangeScope, MOST};
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
-use provost_core::path::RepoPath;
-use provost_core::structure::Settings;
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
-use provost_core::structure::gates::Switches;
 use serde_json::{Map, Value};
 
 use super::Detail;
+
+pub use analysis::{Analysis, analysis, gates};
 
 /// Arguments that a tool cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +22,12 @@ pub struct ArgumentError(pub String);
 
 /// The longest text that is read, in characters.
 const LONGEST: usize = 20_000;
+
+/// The longest name of a commit, in bytes.
+const LONGEST_REV: usize = 1000;
+
+/// The longest review that is kept, in characters.
+const LONGEST_REVIEW: usize = 50_000;
 
 fn wrong<T>(words: impl Into<String>) -> Result<T, ArgumentError> {
     Err(ArgumentError(words.into()))
@@ -80,6 +87,27 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// A number; only its sign is of interest.
+    pub fn sign(&mut self, name: &'static str) -> Result<Option<bool>, ArgumentError> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(number) => Ok(Some(number < 0.0)),
+                None => wrong(format!("`{name}` is a number")),
+            },
+        }
+    }
+
+    /// How a document is written.
+    pub fn format(&mut self, usual: &'static str) -> Result<&'static str, ArgumentError> {
+        match self.text("format")? {
+            None => Ok(usual),
+            Some("markdown") => Ok("markdown"),
+            Some("structured" | "json") => Ok("structured"),
+            Some(_) => wrong("`format` is markdown or structured"),
+        }
+    }
+
     /// A number of seconds; what is no whole number is as good as nothing (R18).
     pub fn seconds(&mut self, name: &'static str) -> Option<i64> {
         self.value(name).and_then(Value::as_i64)
@@ -114,6 +142,9 @@ impl<'a> Arguments<'a> {
     pub fn evidence(&mut self) -> Result<Option<Evidence>, ArgumentError> {
         let files = self.list("changed_files")?;
         let rev = self.text("diff_ref")?;
+        if rev.is_some_and(|rev| rev.len() > LONGEST_REV) {
+            return wrong(format!("`diff_ref` has more than {LONGEST_REV} bytes"));
+        }
         match (files, rev) {
             (Some(_), Some(_)) => wrong("give `changed_files` or `diff_ref`, not both"),
             (Some(files), None) if files.is_empty() => wrong("`changed_files` names no file"),
@@ -192,11 +223,22 @@ pub fn start(
     };
     let depth = depth(arguments.text("blast_radius_depth")?, Depth::Auto)?;
     let blast_detail = Detail::of(arguments.text("blast_radius_detail")?);
+    let effects = arguments.list("expected_effects")?.unwrap_or_default();
+    if effects
+        .iter()
+        .map(|text| text.chars().count())
+        .sum::<usize>()
+        > LONGEST
+    {
+        return wrong(format!(
+            "`expected_effects` have more than {LONGEST} characters"
+        ));
+    }
     let request = StartRequest {
         root: below.to_owned(),
         scope,
         intent: intent.trim().to_owned(),
-        expected_effects: arguments.list("expected_effects")?.unwrap_or_default(),
+        expected_effects: effects,
         on_conflict,
         policy,
         strictness: arguments.strictness()?,
@@ -239,6 +281,12 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
         clear: wanted(arguments.flag("auto_clear", true)?),
         strictness: arguments.strictness()?,
     };
+    let review = request.review.as_deref().unwrap_or_default();
+    if review.chars().count() > LONGEST_REVIEW {
+        return wrong(format!(
+            "`review_text` has more than {LONGEST_REVIEW} characters"
+        ));
+    }
     // Nothing here remembers anything beyond its evidence.
     arguments.flag("propose_memory", false)?;
     let shown = Shown {
@@ -291,115 +339,6 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
         })),
         _ => wrong("`mode` is budget or verify"),
     }
-}
-
-/// What an analysis is asked.
-#[derive(Debug, Clone)]
-pub struct Analysis {
-    /// By which settings.
-    pub settings: Settings,
-    /// Where findings are listed that are accepted.
-    pub baseline: Option<String>,
-    /// The paths that somebody wants to hear about.
-    pub changed: Option<Evidence>,
-    /// The names of arguments that have no effect here.
-    pub ignored: Vec<String>,
-}
-
-/// Reads a request for an analysis.
-pub fn analysis(given: &Map<String, Value>) -> Result<Analysis, ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    arguments.needed("root")?;
-    let baseline = match arguments.text("baseline_path")?.map(RepoPath::try_from) {
-        None => None,
-        Some(Ok(path)) => Some(path.as_str().to_owned()),
-        Some(Err(error)) => {
-            return wrong(format!(
-                "`baseline_path` names no file below the root: {error}"
-            ));
-        }
-    };
-    let changed = match (
-        arguments.list("changed_paths")?,
-        arguments.text("git_diff_ref")?,
-    ) {
-        (Some(_), Some(_)) => return wrong("give `changed_paths` or `git_diff_ref`, not both"),
-        (Some(files), None) => Some(Evidence::Files(files)),
-        (None, Some(rev)) => Some(Evidence::DiffRef(rev.to_owned())),
-        (None, None) => None,
-    };
-    let mut settings = Settings::default();
-    let fields: [(&'static str, &mut u32); 7] = [
-        ("min_loc", &mut settings.min_loc),
-        ("min_stmt", &mut settings.min_stmt),
-        ("block_min_loc", &mut settings.block_min_loc),
-        ("block_min_stmt", &mut settings.block_min_stmt),
-        ("complexity_threshold", &mut settings.complexity_threshold),
-        ("coupling_threshold", &mut settings.coupling_threshold),
-        ("cohesion_threshold", &mut settings.cohesion_threshold),
-    ];
-    for (name, field) in fields {
-        if let Some(value) = arguments.value(name) {
-            *field = whole(name, value)?;
-        }
-    }
-    Ok(Analysis {
-        settings,
-        baseline,
-        changed,
-        ignored: arguments.rest().into_iter().map(shown).collect(),
-    })
-}
-
-fn whole(name: &str, value: &Value) -> Result<u32, ArgumentError> {
-    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| ArgumentError(format!("`{name}` is a whole number")))
-}
-
-/// Reads the limits of a gate, and the run that is meant.
-pub fn gates(given: &Map<String, Value>) -> Result<(Option<&str>, Switches), ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    let run = arguments.text("run_id")?;
-    let mut limit = |name: &'static str| match arguments.value(name) {
-        // The document spells "off" as -1.
-        Some(value) if value.as_i64() == Some(-1) => Ok(None),
-        None => Ok(None),
-        Some(value) => whole(name, value).map(Some),
-    };
-    let mut switches = Switches {
-        fail_threshold: limit("fail_threshold")?,
-        fail_complexity: limit("fail_complexity")?,
-        fail_coupling: limit("fail_coupling")?,
-        fail_cohesion: limit("fail_cohesion")?,
-        fail_health: limit("fail_health")?,
-        ..Switches::default()
-    };
-    for name in [
-        "min_typing_coverage",
-        "min_docstring_coverage",
-        "coverage_min",
-    ] {
-        if limit(name)?.is_some() {
-            switches.not_measured.push(name.to_owned());
-        }
-    }
-    switches.fail_on_new = arguments.flag("fail_on_new", false)?;
-    switches.fail_cycles = arguments.flag("fail_cycles", false)?;
-    switches.fail_dead_code = arguments.flag("fail_dead_code", false)?;
-    switches.fail_on_new_metrics = arguments.flag("fail_on_new_metrics", false)?;
-    let unknown = [
-        "fail_on_typing_regression",
-        "fail_on_docstring_regression",
-        "fail_on_api_break",
-        "fail_on_untested_hotspots",
-    ];
-    for name in unknown {
-        if arguments.flag(name, false)? {
-            switches.not_measured.push(name.to_owned());
-        }
-    }
-    arguments.end()?;
-    Ok((run, switches))
 }
 
 #[cfg(test)]

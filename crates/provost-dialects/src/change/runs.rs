@@ -80,7 +80,14 @@ pub fn gated(found: &Gated, switches: &Switches) -> Value {
 }
 
 /// What is always told of how far files reach.
-const ALWAYS: &[&str] = &["run_id", "origin", "unknown", "depth", "radius_level"];
+const ALWAYS: &[&str] = &[
+    "run_id",
+    "origin",
+    "unknown",
+    "unknown_count",
+    "depth",
+    "radius_level",
+];
 
 /// How far files reach; of the lists only those that `include` names, if it names any.
 pub fn blast(

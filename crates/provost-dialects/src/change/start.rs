@@ -303,7 +303,8 @@ pub(super) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value
     let mut value = json!({
         "run_id": short(run_id),
         "origin": seen("", &blast.origin),
-        "unknown": blast.unknown,
+        "unknown": blast.unknown.iter().take(most(MOST_CONTEXT)).collect::<Vec<_>>(),
+        "unknown_count": blast.unknown.len(),
         "depth": if blast.transitive_dependents.is_some() { "transitive" } else { "direct" },
         "radius_level": blast.radius_level,
         "direct_dependents": listed(&blast.direct_dependents, MOST_CONTEXT),

@@ -346,11 +346,8 @@ pub fn meant(
     }
     let head = pick(ports, run)?;
     let known = ports.registry.look(None)?;
-    let mine = known
-        .intents
-        .into_iter()
-        .filter(|one| one.owner == session.me);
-    let newest = mine.filter(|one| one.run_id == head.run_id).last();
+    let began = |one: &Intent| one.owner == session.me && one.run_id == head.run_id;
+    let newest = known.intents.into_iter().rfind(began);
     match newest {
         Some(intent) => Ok(intent.intent_id),
         None => {

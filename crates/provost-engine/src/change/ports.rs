@@ -94,16 +94,15 @@ pub trait Shelf {
     fn drop(&mut self, run_ids: &[String]) -> Result<(), PortError>;
 }
 
+/// Makes the seal of a whole chain.
+pub type Seal<'a> = dyn Fn(&[Record]) -> Result<Vec<u8>, PortError> + 'a;
+
 /// Keeps the evidence of intents: a directory and a chain each.
 pub trait Chronicle {
     /// Adds a record to the chain of an intent, and keeps the seal that `seal` makes of the whole
     /// chain. Nobody else adds a record meanwhile. Gives where the chain ends.
-    fn append(
-        &mut self,
-        intent_id: &str,
-        event: Event,
-        seal: &dyn Fn(&[Record]) -> Result<Vec<u8>, PortError>,
-    ) -> Result<Head, PortError>;
+    fn append(&mut self, intent_id: &str, event: Event, seal: &Seal<'_>)
+    -> Result<Head, PortError>;
 
     /// Writes the file `name`, whole or not at all.
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError>;

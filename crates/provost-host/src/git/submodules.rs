@@ -34,22 +34,18 @@ pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<Raw
         State::Foreign => None,
         State::Checkout => look(&place, depth).ok(),
     };
-    match inside {
-        Some(dirty) => dirty
-            .into_iter()
-            .map(|(path, dirt)| (entry.path.join(path.as_bytes()), dirt))
-            .collect(),
-        None => {
-            let recorded = named(entry.mode, &entry.oid);
-            let unknown = Dirt {
-                letters: " M".to_owned(),
-                head: recorded.clone(),
-                staged: recorded,
-                disk: None,
-            };
-            BTreeMap::from([(entry.path.clone(), unknown)])
-        }
-    }
+    let Some(dirty) = inside else {
+        let recorded = named(entry.mode, &entry.oid);
+        let unknown = Dirt {
+            letters: " M".to_owned(),
+            head: recorded.clone(),
+            staged: recorded,
+            disk: None,
+        };
+        return BTreeMap::from([(entry.path.clone(), unknown)]);
+    };
+    let outside = |(path, dirt): (RawPath, Dirt)| (entry.path.join(path.as_bytes()), dirt);
+    dirty.into_iter().map(outside).collect()
 }
 
 /// Whether `entry` is a submodule.

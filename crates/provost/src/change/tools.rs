@@ -41,14 +41,9 @@ pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, 
     }
 }
 
-fn text<'a>(given: &'a Given, name: &str) -> Option<&'a str> {
-    given.get(name).and_then(Value::as_str)
-}
-
 /// The root that a request names.
 fn root(given: &Given) -> Result<&str, Trouble> {
-    let root = text(given, "root").filter(|root| !root.trim().is_empty());
-    root.ok_or_else(|| Trouble::Request("`root` is required".to_owned()))
+    Ok(Arguments::new(given).needed("root")?)
 }
 
 fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
@@ -317,9 +312,9 @@ fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let words = arguments.text("text")?.unwrap_or_default();
     let run = arguments.text("run_id")?;
     let citations = arguments.flag("require_citations", true)?;
-    // Only its sign counts.
-    let delta = given.get("patch_health_delta").and_then(Value::as_f64);
-    let delta = delta.map(|delta| Points::whole(if delta < 0.0 { -1 } else { 0 }));
+    let fell = arguments.sign("patch_health_delta")?;
+    arguments.end()?;
+    let delta = fell.map(|fell| Points::whole(if fell { -1 } else { 0 }));
     let at = desk.knowing(None, run)?;
     let judged =
         desk.offices[at].with(|ports| change::claims(ports, words, run, citations, delta))?;
@@ -331,7 +326,7 @@ fn make_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let id = arguments.text("intent_id")?;
     let run = arguments.text("run_id")?;
-    let format = arguments.text("format")?.unwrap_or("markdown");
+    let format = arguments.format("markdown")?;
     let parts = [
         (
             "blast_radius",
@@ -387,9 +382,7 @@ fn key<'a>(given: &'a Given, name: &'static str) -> Result<(String, Option<&'a s
 fn get_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
     let (key, asked) = key(given, "receipt_digest")?;
-    let format = Arguments::new(given)
-        .text("format")?
-        .unwrap_or("structured");
+    let format = Arguments::new(given).format("structured")?;
     let found = desk.offices[at].document(&key, RECEIPT)?;
     let own = found.as_ref().map(receipt::digest).unwrap_or_default();
     let found = found.filter(|_| asked.is_none_or(|asked| asked == own));
@@ -410,7 +403,10 @@ fn get_trail(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
 }
 
 fn forget(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
-    let at = match text(given, "root") {
+    let mut arguments = Arguments::new(given);
+    let root = arguments.text("root")?;
+    arguments.end()?;
+    let at = match root {
         Some(root) => desk.at(root)?.0,
         None => desk.knowing(None, None)?,
     };

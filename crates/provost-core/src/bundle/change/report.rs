@@ -62,14 +62,14 @@ impl ChangeReport {
         } else {
             Answer::Open
         };
-        let signed = match &signer {
+        let vouched = match &signer {
             Signer::Trusted(_) => Answer::Yes,
             Signer::Another(_) | Signer::Unknown(_) | Signer::Nobody => Answer::No,
         };
         Self {
             intact: unless(Question::Intact, anchored),
             complete: unless(Question::Complete, ended),
-            authentic: unless(Question::Authentic, signed),
+            authentic: unless(Question::Authentic, vouched),
             intent_id: said.intent_id,
             status: said.status,
             ended: said.ended,
@@ -103,10 +103,7 @@ impl ChangeReport {
 
     /// Whether everything that is there can be believed, over or not.
     pub fn holds(&self) -> bool {
-        match self.code() {
-            Code::Ok | Code::RunUnfinished => true,
-            _ => false,
-        }
+        matches!(self.code(), Code::Ok | Code::RunUnfinished)
     }
 
     /// The answer as a verdict: an allow only if all three answers are yes.
