@@ -211,48 +211,8 @@ fn bad_messages_are_answered_and_the_next_one_is_served() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let call = |arguments: &str| {
-        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{arguments}}}"#)
-    };
-    let long = format!("[{}]", "1,".repeat(5 << 20));
-    let lines = [
-        ("nonsense".to_owned(), -32700),
-        ("[]".to_owned(), -32600),
-        (r#"{"jsonrpc":"2.0","id":1}"#.to_owned(), -32600),
-        (r#"{"id":1,"method":"ping"}"#.to_owned(), -32600),
-        (
-            format!(
-                r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
-                "i".repeat(300)
-            ),
-            -32600,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_owned(),
-            -32700,
-        ),
-        ("[".repeat(100_000), -32700),
-        (
-            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(),
-            -32600,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":2,"method":"nothing"}"#.to_owned(),
-            -32601,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[]}"#.to_owned(),
-            -32602,
-        ),
-        (call(r#"{"name":"rm_rf"}"#), -32602),
-        (
-            call(r#"{"name":"get_blast_radius","arguments":[]}"#),
-            -32602,
-        ),
-        (long, -32600),
-    ];
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    for (line, code) in lines {
+    for (line, code) in bad_messages() {
         writeln!(input, "{line}").unwrap();
         let answer: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
         assert_eq!(
@@ -342,5 +302,51 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
             of("evaluate_gates", json!({ "fail_cycles": "yes" })),
             "is true or false",
         ),
+    ]
+}
+
+/// A call of a tool as its line.
+fn call(parameters: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{parameters}}}"#)
+}
+
+/// Lines that are no request, and the code of the answer.
+fn bad_messages() -> Vec<(String, i32)> {
+    let long = format!("[{}]", "1,".repeat(5 << 20));
+    vec![
+        ("nonsense".to_owned(), -32700),
+        ("[]".to_owned(), -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#.to_owned(), -32600),
+        (r#"{"id":1,"method":"ping"}"#.to_owned(), -32600),
+        (
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
+                "i".repeat(300)
+            ),
+            -32600,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_owned(),
+            -32700,
+        ),
+        ("[".repeat(100_000), -32700),
+        (
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#.to_owned(),
+            -32600,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"nothing"}"#.to_owned(),
+            -32601,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[]}"#.to_owned(),
+            -32602,
+        ),
+        (call(r#"{"name":"rm_rf"}"#), -32602),
+        (
+            call(r#"{"name":"get_blast_radius","arguments":[]}"#),
+            -32602,
+        ),
+        (long, -32600),
     ]
 }
