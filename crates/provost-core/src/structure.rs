@@ -16,9 +16,11 @@
 //!   numbered.
 
 pub mod attribute;
+pub mod baseline;
 pub mod blast;
 pub mod budget;
 pub mod compare;
+pub mod gates;
 pub mod graph;
 pub mod health;
 pub mod metrics;

@@ -8,15 +8,14 @@ mod finish;
 mod hygiene;
 mod manage;
 mod receipt;
+mod runs;
 mod start;
 pub mod tools;
 
-pub use finish::{budget, claims, compared, finished, looked, patch_trail, scope_check};
-pub use manage::{
-    analysed, blast, cleared, found_receipt, found_trail, got, listed, promoted, recovered,
-    renewed, reset, swept,
-};
+pub use finish::{Focus, budget, claims, compared, finished, looked, patch_trail, scope_check};
+pub use manage::{cleared, got, listed, promoted, recovered, renewed, reset, swept};
 pub use receipt::markdown;
+pub use runs::{analysed, blast, found_blast, found_receipt, found_trail, gated, in_changed};
 pub use start::{started, unseen_analysis, unseen_start};
 
 use provost_core::intent::receipt::inside;
@@ -39,6 +38,14 @@ impl Detail {
         match word {
             Some("full") => Self::Full,
             _ => Self::Summary,
+        }
+    }
+
+    /// Its word.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Full => "full",
         }
     }
 }

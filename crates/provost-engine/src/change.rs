@@ -6,6 +6,8 @@
 //!   checkout is looked at before it, outside of any lock.
 //! - A refused start holds nothing. A finish that is not accepted takes nothing away.
 //! - What an intent began from is on disk before anybody sees that intent.
+//! - Every record of a chain is followed by a new seal; a file is on disk before the record that
+//!   names it.
 
 mod analyse;
 mod finish;
@@ -15,17 +17,20 @@ pub mod ports;
 mod recovery;
 mod start;
 
+use provost_core::bundle::change as evidence;
 use provost_core::code::Code;
 use provost_core::intent::claims::TextError;
+use provost_core::intent::course::Happening;
 use provost_core::intent::record::{Intent, Viewer};
 use provost_core::intent::run::NoRun;
 use provost_core::intent::scope::ScopeError;
 use provost_core::lease::Owner;
-use serde_json::Value;
+use provost_core::record::Record;
+use serde_json::{Value, json};
 
 pub use analyse::analyse;
 pub use finish::finish;
-pub use look::{blast, budget, claims, compare, make_receipt, verify};
+pub use look::{blast, budget, claims, compare, gates, make_receipt, meant, touched, verify};
 pub use manage::{check, clear, get, list, promote, renew, renew_all};
 pub use recovery::{gc, recover, reset};
 pub use start::start;
@@ -131,15 +136,43 @@ impl Ports<'_> {
         }
     }
 
-    /// Writes into the chain of an intent.
+    /// Writes into the chain of an intent, with the files that go with it, and seals it.
     fn note(
         &mut self,
-        what: provost_core::intent::course::Happening,
+        what: Happening,
         intent_id: &str,
         facts: Value,
+        files: &[(&str, String)],
     ) -> Result<(), PortError> {
+        let facts = evidence::naming(facts, files);
         let event = what.event(intent_id, self.clock.timestamp(), facts);
-        self.chronicle.append(intent_id, event)
+        let signer = self.signer;
+        let seal = |records: &[Record]| {
+            let statement = evidence::state(records).ok_or_else(|| altered("the chain"))?;
+            signer.sign(evidence::spelled(&statement).as_bytes())
+        };
+        let head = self.chronicle.append(intent_id, event, &seal)?;
+        self.registry.pin_chain(intent_id, &head)
+    }
+
+    /// Writes down that intents were closed, as far as their chains can still be written to: who
+    /// damaged one must not keep everybody else from working, and verification tells of it.
+    fn note_closed(&mut self, closed: &[Intent]) {
+        for intent in closed {
+            let facts = json!({ "state": intent.state.name() });
+            let _ = self.note(Happening::Closed, &intent.intent_id, facts, &[]);
+        }
+    }
+
+    /// Keeps a document of an intent; gives its name and its digest.
+    fn keep(
+        &mut self,
+        intent_id: &str,
+        name: &'static str,
+        document: &Value,
+    ) -> Result<(&'static str, String), PortError> {
+        self.chronicle.put(intent_id, name, &bytes(document))?;
+        Ok((name, evidence::digest(document)))
     }
 }
 

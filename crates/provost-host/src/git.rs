@@ -28,6 +28,7 @@ mod refs;
 mod run;
 mod side;
 mod status;
+mod submodules;
 mod write;
 
 use std::path::PathBuf;

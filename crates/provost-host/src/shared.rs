@@ -1,5 +1,7 @@
 //! Sees the checkout that agents share.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
@@ -7,7 +9,10 @@ use provost_core::intent::workspace::{ABSENT, Moved, Workspace};
 use provost_core::object::Oid;
 use provost_engine::change::ports::{Checkout, Names};
 use provost_engine::ports::PortError;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
+use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use crate::ids;
 
@@ -94,6 +99,32 @@ impl Checkout for SharedCheckout {
         let commit = self.repo.resolve(rev).map_err(refuse)?;
         let tree = self.repo.commit_tree(&commit).map_err(refuse)?;
         Ok(tree.as_str().to_owned())
+    }
+
+    fn read(&self, root: &str, path: &str, most: u64) -> Result<Option<Vec<u8>>, PortError> {
+        let cannot = |error: std::io::Error| {
+            let words = format!("`{path}` cannot be read: {error}");
+            PortError::new(Code::InputUnreadable, words)
+        };
+        let base = Beneath::new(&self.place(root)).map_err(|error| cannot(error.into()))?;
+        let file = match base.open(path.as_bytes(), OFlags::RDONLY, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(error) => return Err(cannot(error.into())),
+        };
+        if !file.metadata().map_err(cannot)?.is_file() {
+            let words = format!("`{path}` is no regular file");
+            return Err(PortError::new(Code::InputUnreadable, words));
+        }
+        let mut bytes = Vec::new();
+        file.take(most + 1)
+            .read_to_end(&mut bytes)
+            .map_err(cannot)?;
+        if bytes.len() as u64 > most {
+            let words = format!("`{path}` has more than {most} bytes");
+            return Err(PortError::new(Code::InputUnreadable, words));
+        }
+        Ok(Some(bytes))
     }
 
     fn place(&self, root: &str) -> PathBuf {

@@ -9,12 +9,15 @@
 //! # Invariants
 //!
 //! - A file is there whole or not at all.
+//! - One at a time adds to a chain and seals it.
 //! - A report that does not fit the digest it is asked for by is an error, never an answer.
 
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use provost_core::bundle::layout::{ATTESTATION, LEDGER};
 use provost_core::code::Code;
 use provost_core::intent::run::RunHead;
 use provost_core::json;
@@ -22,7 +25,7 @@ use provost_core::object::sha256;
 use provost_core::path::is_segment;
 use provost_core::record::{Event, Head};
 use provost_core::structure::Report;
-use provost_engine::change::ports::{Chronicle, Shelf};
+use provost_engine::change::ports::{Chronicle, Seal, Shelf};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
 use rustix::fs::OFlags;
 
@@ -31,8 +34,8 @@ use crate::driven::DrivenLedger;
 use crate::error::StoreError;
 use crate::file;
 
-/// The records of an intent, in its directory.
-pub const RECORDS: &str = "events.jsonl";
+/// How long a record waits for somebody else who writes into the same chain.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The largest report that is read back, in bytes.
 const LARGEST: u64 = 1 << 30;
@@ -72,9 +75,7 @@ impl ChangeFiles {
     }
 
     fn ledger(&self, intent_id: &str) -> Result<DrivenLedger, PortError> {
-        let place = self.place(intent_id)?;
-        file::make_directories(&place).map_err(refuse)?;
-        let path = place.join(RECORDS);
+        let path = self.place(intent_id)?.join(LEDGER);
         let ledger = if path.exists() {
             DrivenLedger::open(&path, Head::genesis())
         } else {
@@ -102,8 +103,20 @@ impl ChangeFiles {
 }
 
 impl Chronicle for ChangeFiles {
-    fn append(&mut self, intent_id: &str, event: Event) -> Result<(), PortError> {
-        self.ledger(intent_id)?.append(event)
+    fn append(
+        &mut self,
+        intent_id: &str,
+        event: Event,
+        seal: &Seal<'_>,
+    ) -> Result<Head, PortError> {
+        let place = self.place(intent_id)?;
+        file::make_directories(&place).map_err(refuse)?;
+        let _turn = file::lock_directory(&place, PATIENCE).map_err(refuse)?;
+        let mut ledger = self.ledger(intent_id)?;
+        ledger.append(event)?;
+        let envelope = seal(ledger.records())?;
+        self.put(intent_id, ATTESTATION, &envelope)?;
+        Ok(ledger.head())
     }
 
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError> {
@@ -127,11 +140,6 @@ impl Chronicle for ChangeFiles {
     fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError> {
         let path = self.place(intent_id)?.join(name);
         read(&path).map_err(refuse)
-    }
-
-    fn head(&mut self, intent_id: &str) -> Result<(u64, String), PortError> {
-        let head = self.ledger(intent_id)?.head();
-        Ok((head.next, head.hash))
     }
 }
 

@@ -7,8 +7,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, flock};
+use rustix::io::Errno;
 
 use crate::error::StoreError;
 
@@ -85,6 +87,24 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
         Ok(rustix::fs::fsync(descriptor)?)
     };
     sync().map_err(StoreError::io("sync", directory))
+}
+
+/// Makes this caller the only one that holds `directory`, until what this gives is dropped.
+pub(crate) fn lock_directory(directory: &Path, patience: Duration) -> Result<File, StoreError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let descriptor = rustix::fs::open(directory, flags, Mode::empty())
+        .map_err(StoreError::io("open", directory))?;
+    let begin = Instant::now();
+    loop {
+        match flock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(File::from(descriptor)),
+            Err(Errno::WOULDBLOCK) if begin.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(StoreError::io("lock", directory)(error)),
+        }
+    }
 }
 
 /// `path` with the links of its directory resolved; the last part is left as it is.

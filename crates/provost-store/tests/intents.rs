@@ -82,6 +82,7 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
         peers_digest: String::new(),
         radius_level: String::new(),
         snapshot: None,
+        baseline_sha256: None,
     }
 }
 

@@ -31,6 +31,9 @@ use crate::session;
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
 
+/// The longest name of a request; each answer repeats it.
+const LONGEST_ID: usize = 256;
+
 /// How many requests may wait.
 const WAITING: usize = 256;
 
@@ -156,6 +159,10 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
             return;
         }
     };
+    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        out.refuse(&Value::Null, INVALID_REQUEST, "`jsonrpc` is \"2.0\"");
+        return;
+    }
     let id = message.get("id").cloned();
     let Some(method) = message.get("method").and_then(Value::as_str) else {
         // An answer to a question we never asked needs none.
@@ -170,8 +177,10 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     };
     // A notification is answered by nobody.
     let Some(id) = id else { return };
-    if !(id.is_string() || id.is_number()) {
-        out.refuse(&Value::Null, INVALID_REQUEST, "an id is a text or a number");
+    let short = id.as_str().is_none_or(|text| text.len() <= LONGEST_ID);
+    if !(id.is_string() || id.is_number()) || !short {
+        let words = format!("an id is a number, or a text of {LONGEST_ID} bytes at most");
+        out.refuse(&Value::Null, INVALID_REQUEST, &words);
         return;
     }
     let nothing = Map::new();

@@ -210,6 +210,17 @@ impl Place {
         Ok(self.registry()?.pinned(run_id)?)
     }
 
+    /// Where the chain of the controlled change `intent_id` ends, likewise.
+    pub(crate) fn pins_of_change(&self, intent_id: &str) -> Result<Pins, Failure> {
+        if !self.root.join(REGISTRY).exists() {
+            return Ok(Pins::default());
+        }
+        Ok(Pins {
+            ledger: self.registry()?.registry.pinned_change(intent_id)?,
+            after: None,
+        })
+    }
+
     /// The registry of who holds what.
     pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
         let registry = Registry::open(&self.root.join(REGISTRY))?;

@@ -70,6 +70,9 @@ pub enum PredicateType {
     /// What the files of a record that is no bundle are.
     #[serde(rename = "https://provost.dev/record/v1")]
     Record,
+    /// What a controlled change came to so far.
+    #[serde(rename = "https://provost.dev/change/v1")]
+    Change,
 }
 
 /// What a statement is about.

@@ -28,8 +28,10 @@ mod seal;
 use std::collections::BTreeMap;
 
 pub use after::After;
+pub(crate) use ledger::{compare, words};
 pub use read::{Bundle, File, Reports};
 pub use report::{Answer, Finding, Question, Report, Signer, State};
+pub(crate) use seal::{Examined, examine};
 
 use super::key::PublicKey;
 use crate::path::RawPath;

@@ -49,6 +49,8 @@ pub struct Started {
     pub drifted: Vec<RawPath>,
     /// How far the scope reaches.
     pub blast: Option<Blast>,
+    /// The digest under which all of that is kept; nothing if it is not.
+    pub blast_digest: Option<String>,
     /// What may become worse.
     pub budget: Option<Budget>,
     /// Whether this is the answer from before.
@@ -82,12 +84,24 @@ impl Started {
             blind: None,
             drifted,
             blast: None,
+            blast_digest: None,
             budget: None,
             replay: false,
             next_step: next_step.to_owned(),
             unread: Vec::new(),
         }
     }
+}
+
+/// What limits say of a run.
+#[derive(Debug, Clone)]
+pub struct Gated {
+    /// The run.
+    pub run_id: String,
+    /// What they say.
+    pub gate: Gate,
+    /// What is known of a baseline.
+    pub baseline: Value,
 }
 
 /// What a finish came to.
@@ -119,6 +133,8 @@ pub struct Finished {
     pub before: Option<(String, Report)>,
     /// The analysis from after.
     pub after: Option<(String, Report)>,
+    /// The digest of its report, if it was kept.
+    pub after_digest: Option<String>,
     /// What is known about the claims.
     pub claims: Option<Judged>,
     /// The receipt and its digest.
@@ -204,7 +220,7 @@ pub struct Budget {
 }
 
 /// Two runs, compared.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Compared {
     /// The first.
     pub before: RunHead,

@@ -159,6 +159,11 @@ pub fn digest(document: &Value) -> String {
     sha256(json::canonical(document).as_bytes())
 }
 
+/// Under which name the evidence about a run is looked up; a beginning of its name is enough.
+pub fn by_run(run_id: &str) -> String {
+    format!("run/{}", short(&run_id.trim().to_ascii_lowercase()))
+}
+
 /// Paths as seen from the analysed root.
 pub fn inner(root: &str, paths: &[RepoPath]) -> Vec<String> {
     paths

@@ -144,6 +144,9 @@ pub struct Intent {
     pub radius_level: String,
     /// The dirty files when it was declared.
     pub snapshot: Option<Snapshot>,
+    /// The digest of what its analysis saw of a baseline; nothing if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_sha256: Option<String>,
 }
 
 /// Whose an intent is, and whether that one is alive (R20).
@@ -288,6 +291,7 @@ pub(crate) mod tests {
             peers_digest: String::new(),
             radius_level: "low".into(),
             snapshot: None,
+            baseline_sha256: None,
         }
     }
 

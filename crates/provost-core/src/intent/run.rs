@@ -9,6 +9,7 @@ use super::workspace::Workspace;
 use crate::json;
 use crate::object::sha256;
 use crate::structure::Report;
+use crate::structure::baseline::Seen;
 
 /// How many runs a session keeps, beside those that an intent needs.
 pub const KEPT: usize = 4;
@@ -29,11 +30,20 @@ pub struct RunHead {
     pub taken_at: i64,
     /// The checkout that it describes.
     pub workspace: Workspace,
+    /// What it saw of a baseline.
+    #[serde(default)]
+    pub baseline: Seen,
 }
 
 impl RunHead {
     /// The head of a run that found `report` in `workspace`.
-    pub fn of(report: &Report, root: &str, workspace: Workspace, taken_at: i64) -> Self {
+    pub fn of(
+        report: &Report,
+        root: &str,
+        workspace: Workspace,
+        baseline: Seen,
+        taken_at: i64,
+    ) -> Self {
         let means = format!("{} {}", report.settings.digest(), report.analyser);
         Self {
             run_id: report.digest(),
@@ -42,6 +52,7 @@ impl RunHead {
             means: sha256(means.as_bytes()),
             taken_at,
             workspace,
+            baseline,
         }
     }
 
@@ -116,6 +127,7 @@ mod tests {
             means: String::new(),
             taken_at: at,
             workspace: Workspace::default(),
+            baseline: Seen::Missing,
         }
     }
 

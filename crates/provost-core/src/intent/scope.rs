@@ -50,7 +50,10 @@ pub enum ScopeError {
         list: &'static str,
     },
     /// An entry is the repository itself.
-    #[error("`{entry}` in `{list}` names the whole repository; name files or directories")]
+    #[error(
+        "`{}` in `{list}` names the whole repository; name files or directories",
+        shown(entry)
+    )]
     Whole {
         /// Which list.
         list: &'static str,
@@ -58,7 +61,7 @@ pub enum ScopeError {
         entry: String,
     },
     /// An entry is no path inside the repository.
-    #[error("`{entry}` in `{list}` {why}")]
+    #[error("`{}` in `{list}` {why}", shown(entry))]
     Entry {
         /// Which list.
         list: &'static str,
@@ -67,6 +70,11 @@ pub enum ScopeError {
         /// What is wrong with it.
         why: PathError,
     },
+}
+
+/// As much of an entry as an answer repeats.
+fn shown(entry: &str) -> String {
+    entry.chars().take(80).collect()
 }
 
 /// Where a path stands to a scope (R36).

@@ -4,7 +4,8 @@ use super::finish::ScopeCheck;
 use super::record::ScopeStatus;
 use crate::structure::Report;
 use crate::structure::attribute::attribute;
-use crate::structure::budget::{Asked, Budgets, Gate, Strictness, gate};
+use crate::structure::baseline::{self, Course, Seen};
+use crate::structure::budget::{Asked, Budgets, Gate, Strictness, gate, gate_against};
 use crate::structure::compare::{Delta, DeltaVerdict, compare, not_applicable};
 use crate::structure::health::Points;
 use crate::structure::profile::{self, Profile};
@@ -45,6 +46,8 @@ pub struct Side<'a> {
     pub means: &'a str,
     /// What it found.
     pub report: &'a Report,
+    /// What it saw of a baseline.
+    pub baseline: &'a Seen,
 }
 
 /// The analysis from after the change.
@@ -160,21 +163,21 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         delta.health_delta = None;
         return unknown(profile, "incomparable_runs", delta);
     }
-    weigh(patch, profile, before.report, after.report, delta)
+    weigh(patch, profile, before, after, delta)
 }
 
 /// Weighs what a comparison found.
 fn weigh(
     patch: &Patch<'_>,
     profile: Profile,
-    before: &Report,
-    after: &Report,
+    before: Side<'_>,
+    after: Side<'_>,
     delta: Delta,
 ) -> Verified {
     let budgets = Budgets::of(patch.strictness, &Asked::default());
     let gates = (
-        gate(before, Some(before), &budgets),
-        gate(after, Some(before), &budgets),
+        gate(before.report, Some(before.report), &budgets),
+        gate(after.report, Some(before.report), &budgets),
     );
     // Without a scope everything is this change's.
     let everything = ["*".to_owned()];
@@ -191,6 +194,16 @@ fn weigh(
     if caused {
         violations.push("gate_failures");
     }
+    let accepted =
+        |side: Side<'_>| gate_against(side.report, &|one| side.baseline.knows(one), &budgets);
+    violations.extend(baseline::abuse(&Course {
+        before: before.baseline,
+        after: after.baseline,
+        gates: (&accepted(before), &accepted(after)),
+        regressions: delta.regressions.len(),
+        paths: patch.paths,
+        has_intent: patch.scope.is_some(),
+    }));
     let blocking = if patch.strictness == Strictness::Relaxed {
         Vec::new()
     } else {
@@ -284,6 +297,7 @@ mod tests {
             root: "",
             means,
             report,
+            baseline: &Seen::Missing,
         };
         let paths: Vec<String> = case.paths.iter().map(|path| (*path).to_owned()).collect();
         judge(&Patch {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::graph::Graph;
 use super::{Family, Finding, Report};
@@ -74,6 +75,20 @@ pub struct Blast {
     pub in_dependency_cycle: Vec<RepoPath>,
     /// Ids of what was found in them.
     pub structural_risk: Vec<String>,
+}
+
+impl Blast {
+    /// All of it, as it is kept with an intent that began from the analysis `run_id`.
+    pub fn document(&self, run_id: &str) -> Value {
+        let mut document = serde_json::to_value(self).unwrap_or_default();
+        document["run_id"] = json!(run_id);
+        document
+    }
+}
+
+/// The name under which such a document can be asked for, from its digest.
+pub fn artifact_id(digest: &str) -> String {
+    format!("blast-{}", digest.get(..16).unwrap_or(digest))
 }
 
 /// How far a change of `files` reaches: paths, directories or patterns.

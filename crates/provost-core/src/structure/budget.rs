@@ -242,21 +242,36 @@ pub struct Gate {
     pub reasons: Vec<String>,
 }
 
+impl Gate {
+    /// A gate that fails for each of `reasons`.
+    pub fn of(reasons: Vec<String>) -> Self {
+        Self {
+            would_fail: !reasons.is_empty(),
+            exit_code: if reasons.is_empty() { 0 } else { GATE_FAILED },
+            reasons,
+        }
+    }
+}
+
 /// How a command ends whose gate fails, in the document.
 const GATE_FAILED: u8 = 3;
 
 /// Holds `report` against `budgets`. What `known` has is not new; without one, everything is.
 pub fn gate(report: &Report, known: Option<&Report>, budgets: &Budgets) -> Gate {
-    let standing = Standing::of(report);
-    let mut reasons = Vec::new();
     let old: BTreeSet<&str> = known
         .into_iter()
         .flat_map(|known| known.findings.iter().map(|finding| finding.id.as_str()))
         .collect();
+    let is_old = |finding: &Finding| old.contains(finding.id.as_str());
+    gate_against(report, &is_old, budgets)
+}
+
+/// Holds `report` against `budgets`; `is_old` says which findings are not new.
+pub fn gate_against(report: &Report, is_old: &dyn Fn(&Finding) -> bool, budgets: &Budgets) -> Gate {
+    let standing = Standing::of(report);
+    let mut reasons = Vec::new();
     let new = |is: fn(&Finding) -> bool| {
-        let fresh = |finding: &&Finding| {
-            is(finding) && finding.gates() && !old.contains(finding.id.as_str())
-        };
+        let fresh = |finding: &&Finding| is(finding) && finding.gates() && !is_old(finding);
         report.findings.iter().filter(fresh).count()
     };
     let clones = new(|finding| finding.family == Family::Clone);
@@ -311,9 +326,5 @@ pub fn gate(report: &Report, known: Option<&Report>, budgets: &Budgets) -> Gate 
     {
         reasons.push(format!("health_floor: {now}, at least {floor}"));
     }
-    Gate {
-        would_fail: !reasons.is_empty(),
-        exit_code: if reasons.is_empty() { 0 } else { GATE_FAILED },
-        reasons,
-    }
+    Gate::of(reasons)
 }

@@ -119,6 +119,14 @@ const DOCUMENT_NAMES: &[&str] = &[
     "news",
 ];
 
+/// Whether the file at `path` does something: neither documentation nor what the tool keeps.
+pub fn is_functional(path: &str) -> bool {
+    match class(path) {
+        Profile::DocumentationOnly | Profile::StateArtifactChange => false,
+        Profile::NonPythonPatch | Profile::GovernanceConfig | Profile::PythonStructural => true,
+    }
+}
+
 fn class(path: &str) -> Profile {
     let name = path.rsplit('/').next().unwrap_or(path);
     let low = name.to_lowercase();

@@ -1,16 +1,19 @@
 //! Reads the arguments of tools.
 
+mod analysis;
+
 use std::collections::BTreeSet;
 
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
 use provost_core::intent::scope::{ChangeScope, MOST};
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
-use provost_core::structure::Settings;
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
 use serde_json::{Map, Value};
 
 use super::Detail;
+
+pub use analysis::{Analysis, analysis, gates};
 
 /// Arguments that a tool cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +22,12 @@ pub struct ArgumentError(pub String);
 
 /// The longest text that is read, in characters.
 const LONGEST: usize = 20_000;
+
+/// The longest name of a commit, in bytes.
+const LONGEST_REV: usize = 1000;
+
+/// The longest review that is kept, in characters.
+const LONGEST_REVIEW: usize = 50_000;
 
 fn wrong<T>(words: impl Into<String>) -> Result<T, ArgumentError> {
     Err(ArgumentError(words.into()))
@@ -78,6 +87,27 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// A number; only its sign is of interest.
+    pub fn sign(&mut self, name: &'static str) -> Result<Option<bool>, ArgumentError> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(number) => Ok(Some(number < 0.0)),
+                None => wrong(format!("`{name}` is a number")),
+            },
+        }
+    }
+
+    /// How a document is written.
+    pub fn format(&mut self, usual: &'static str) -> Result<&'static str, ArgumentError> {
+        match self.text("format")? {
+            None => Ok(usual),
+            Some("markdown") => Ok("markdown"),
+            Some("structured" | "json") => Ok("structured"),
+            Some(_) => wrong("`format` is markdown or structured"),
+        }
+    }
+
     /// A number of seconds; what is no whole number is as good as nothing (R18).
     pub fn seconds(&mut self, name: &'static str) -> Option<i64> {
         self.value(name).and_then(Value::as_i64)
@@ -112,6 +142,9 @@ impl<'a> Arguments<'a> {
     pub fn evidence(&mut self) -> Result<Option<Evidence>, ArgumentError> {
         let files = self.list("changed_files")?;
         let rev = self.text("diff_ref")?;
+        if rev.is_some_and(|rev| rev.len() > LONGEST_REV) {
+            return wrong(format!("`diff_ref` has more than {LONGEST_REV} bytes"));
+        }
         match (files, rev) {
             (Some(_), Some(_)) => wrong("give `changed_files` or `diff_ref`, not both"),
             (Some(files), None) if files.is_empty() => wrong("`changed_files` names no file"),
@@ -164,7 +197,10 @@ pub fn scope(value: &Value, below: &str) -> Result<ChangeScope, ArgumentError> {
 }
 
 /// Reads a request to start, for the root `below` the top of the repository.
-pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, ArgumentError> {
+pub fn start(
+    given: &Map<String, Value>,
+    below: &str,
+) -> Result<(StartRequest, Detail), ArgumentError> {
     let mut arguments = Arguments::new(given);
     arguments.needed("root")?;
     let Some(value) = arguments.value("scope") else {
@@ -186,12 +222,23 @@ pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, Ar
         Some(_) => return wrong("`dirty_scope_policy` is block or continue_own_wip"),
     };
     let depth = depth(arguments.text("blast_radius_depth")?, Depth::Auto)?;
-    arguments.text("blast_radius_detail")?;
+    let blast_detail = Detail::of(arguments.text("blast_radius_detail")?);
+    let effects = arguments.list("expected_effects")?.unwrap_or_default();
+    if effects
+        .iter()
+        .map(|text| text.chars().count())
+        .sum::<usize>()
+        > LONGEST
+    {
+        return wrong(format!(
+            "`expected_effects` have more than {LONGEST} characters"
+        ));
+    }
     let request = StartRequest {
         root: below.to_owned(),
         scope,
         intent: intent.trim().to_owned(),
-        expected_effects: arguments.list("expected_effects")?.unwrap_or_default(),
+        expected_effects: effects,
         on_conflict,
         policy,
         strictness: arguments.strictness()?,
@@ -199,7 +246,7 @@ pub fn start(given: &Map<String, Value>, below: &str) -> Result<StartRequest, Ar
         depth,
     };
     arguments.end()?;
-    Ok(request)
+    Ok((request, blast_detail))
 }
 
 /// How far imports are followed.
@@ -234,6 +281,12 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
         clear: wanted(arguments.flag("auto_clear", true)?),
         strictness: arguments.strictness()?,
     };
+    let review = request.review.as_deref().unwrap_or_default();
+    if review.chars().count() > LONGEST_REVIEW {
+        return wrong(format!(
+            "`review_text` has more than {LONGEST_REVIEW} characters"
+        ));
+    }
     // Nothing here remembers anything beyond its evidence.
     arguments.flag("propose_memory", false)?;
     let shown = Shown {
@@ -286,33 +339,6 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
         })),
         _ => wrong("`mode` is budget or verify"),
     }
-}
-
-/// Reads the settings of an analysis, and the names of arguments that have no effect here.
-pub fn settings(given: &Map<String, Value>) -> Result<(Settings, Vec<String>), ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    arguments.needed("root")?;
-    let mut settings = Settings::default();
-    let fields: [(&'static str, &mut u32); 7] = [
-        ("min_loc", &mut settings.min_loc),
-        ("min_stmt", &mut settings.min_stmt),
-        ("block_min_loc", &mut settings.block_min_loc),
-        ("block_min_stmt", &mut settings.block_min_stmt),
-        ("complexity_threshold", &mut settings.complexity_threshold),
-        ("coupling_threshold", &mut settings.coupling_threshold),
-        ("cohesion_threshold", &mut settings.cohesion_threshold),
-    ];
-    for (name, field) in fields {
-        if let Some(value) = arguments.value(name) {
-            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-            let Some(number) = number else {
-                return wrong(format!("`{name}` is a whole number"));
-            };
-            *field = number;
-        }
-    }
-    let ignored = arguments.rest().into_iter().map(shown).collect();
-    Ok((settings, ignored))
 }
 
 #[cfg(test)]

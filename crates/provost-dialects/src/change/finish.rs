@@ -6,11 +6,12 @@ use provost_core::intent::finish::{ScopeCheck, Status};
 use provost_core::intent::record::{Intent, ScopeStatus};
 use provost_core::intent::run::short;
 use provost_core::intent::verify::{self, Verified};
+use provost_core::structure::baseline::triggers;
 use provost_core::structure::budget::{Gate, Strictness};
 use provost_core::structure::compare::{Delta, Worsened};
 use provost_core::structure::health::Points;
 use provost_core::structure::profile::Profile;
-use provost_core::structure::{Finding, Report};
+use provost_core::structure::{Family, Finding, Report};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Shown;
@@ -237,6 +238,7 @@ fn verification(
         .gates
         .as_ref()
         .is_some_and(|(before, after)| !before.would_fail && after.would_fail);
+    let abuse = triggers(&found.violations);
     value = json!({
         "mode": "verify",
         "status": found.status.name(),
@@ -254,7 +256,7 @@ fn verification(
         "gate_preview": gate(|(_, after)| after),
         "gate_worsened": fell,
         "intent_caused_gate_failure": found.caused_gate_failure,
-        "baseline_abuse": { "detected": false, "triggers": [] },
+        "baseline_abuse": { "detected": !abuse.is_empty(), "triggers": abuse },
         "contract_violations": found.violations,
         "blocking_violations": found.blocking,
         "verification_profile": found.profile.word(),
@@ -382,8 +384,49 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
     Value::Object(fields)
 }
 
+/// Which findings a comparison is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Focus {
+    /// All of them.
+    All,
+    /// Code that is there twice.
+    Clones,
+    /// The shape of functions.
+    Structural,
+    /// What is measured, and code that nobody uses.
+    Metrics,
+}
+
+impl Focus {
+    /// The focus with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "all" => Some(Self::All),
+            "clones" => Some(Self::Clones),
+            "structural" => Some(Self::Structural),
+            "metrics" => Some(Self::Metrics),
+            _ => None,
+        }
+    }
+
+    fn has(self, finding: &Finding) -> bool {
+        match (self, finding.family) {
+            (Self::All, _)
+            | (Self::Clones, Family::Clone)
+            | (Self::Structural, Family::Structural)
+            | (Self::Metrics, Family::Design | Family::DeadCode) => true,
+            (Self::Clones | Self::Structural | Self::Metrics, _) => false,
+        }
+    }
+}
+
 /// Two runs, compared.
-pub fn compared(found: &Compared) -> Value {
+pub fn compared(found: &Compared, focus: Focus) -> Value {
+    let mut found = found.clone();
+    for findings in [&mut found.delta.regressions, &mut found.delta.improvements] {
+        findings.retain(|finding| focus.has(finding));
+    }
+    found.delta.advisories.retain(|finding| focus.has(finding));
     let mut value = delta_fields(&found.delta);
     value["comparable"] = json!(found.delta.comparable);
     value["before"] = json!({

@@ -1,44 +1,13 @@
-//! Writes the answers about intents, runs and evidence.
+//! Writes the answers about intents.
 
 use provost_core::intent::answer::{Listed, Promoted, Recovered, Swept};
 use provost_core::intent::record::{Intent, LEASE, Ownership, State, utc};
 use provost_core::intent::recover::{Refusal, Reset};
-use provost_core::intent::run::{RunHead, short};
-use provost_core::structure::Report;
-use provost_core::structure::blast::Blast;
+use provost_core::intent::run::short;
 use serde_json::{Value, json};
 
-use super::start::{at_start, blast_radius, blocked_by};
-use super::{Detail, receipt, seen};
-
-/// What an analysis found, in short.
-pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String]) -> Value {
-    let mut value = json!({
-        "run_id": head.short(),
-        "root": root,
-        "content_digest": report.tree,
-        "report_digest": head.report_digest,
-        "analyser": report.analyser,
-        "taken_at_utc": utc(head.taken_at),
-        "files": report.files.len(),
-        "tree_files": report.tree_files,
-        "functions": report.functions.len(),
-        "findings": report.findings.len(),
-        "languages": report.languages,
-        "health": report.health.as_ref().map(|health| health.points.number()),
-        "grade": report.health.as_ref().map(|health| &health.grade),
-        "dirty_paths": head.workspace.dirty.len(),
-    });
-    if !ignored.is_empty() {
-        value["ignored_options"] = json!(ignored);
-    }
-    value
-}
-
-/// How far files reach.
-pub fn blast(run_id: &str, blast: &Blast) -> Value {
-    blast_radius(blast, run_id)
-}
+use super::seen;
+use super::start::{at_start, blocked_by};
 
 fn described(intent: &Intent, ownership: Ownership) -> Value {
     json!({
@@ -274,37 +243,4 @@ pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
 /// What clearing up came to.
 pub fn swept(swept: &Swept) -> Value {
     json!({ "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged })
-}
-
-/// A receipt that was asked for.
-pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Value {
-    match document {
-        None => json!({ "status": "not_found", "receipt_digest": digest }),
-        Some(document) => {
-            let mut value = json!({
-                "status": "ok",
-                "receipt_digest": digest,
-                "run_id": document["run_id"],
-                "verdict": document["verdict"],
-                "format": format,
-            });
-            if format == "markdown" {
-                value["content"] = json!(receipt::markdown(document));
-            } else {
-                value["structured_receipt"] = document.clone();
-            }
-            value
-        }
-    }
-}
-
-/// A trail that was asked for.
-pub fn found_trail(trail: Option<&Value>, digest: &str) -> Value {
-    match trail {
-        None => json!({ "status": "not_found", "patch_trail_digest": digest }),
-        Some(trail) => json!({
-            "status": "ok",
-            "patch_trail": super::patch_trail(trail, Detail::Full),
-        }),
-    }
 }

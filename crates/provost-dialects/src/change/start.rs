@@ -9,14 +9,20 @@ use provost_core::intent::request::StartRequest;
 use provost_core::intent::run::short;
 use provost_core::intent::start::Status;
 use provost_core::intent::workspace::Snapshot;
-use provost_core::structure::blast::{Blast, MOST_CONTEXT, MOST_TRANSITIVE};
+use provost_core::structure::blast::{Blast, MOST_CONTEXT, MOST_TRANSITIVE, artifact_id};
 use serde_json::{Map, Value, json};
 
 use super::finish::budget_fields;
-use super::{raw, seen};
+use super::{Detail, raw, seen};
 
 /// The answer to a start.
-pub fn started(answer: &Started, request: &StartRequest, root: &str, now: i64) -> Value {
+pub fn started(
+    answer: &Started,
+    request: &StartRequest,
+    detail: Detail,
+    root: &str,
+    now: i64,
+) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     let intent = answer.intent.as_ref();
@@ -66,7 +72,7 @@ pub fn started(answer: &Started, request: &StartRequest, root: &str, now: i64) -
         put("before_run_pinned", json!(false));
         return Value::Object(fields);
     }
-    declared(answer, intent, request, &mut put);
+    declared(answer, intent, request, detail, &mut put);
     Value::Object(fields)
 }
 
@@ -107,6 +113,7 @@ fn declared(
     answer: &Started,
     intent: &Intent,
     request: &StartRequest,
+    detail: Detail,
     put: &mut impl FnMut(&str, Value) -> Option<Value>,
 ) {
     put("dirty_scope_policy", json!(request.policy.name()));
@@ -120,9 +127,20 @@ fn declared(
         }),
     );
     if let Some(blast) = &answer.blast {
-        put("blast_radius", blast_radius(blast, &intent.run_id));
-        put("blast_radius_detail", json!("full"));
-        put("requested_blast_radius_detail", json!("summary"));
+        let kept = answer.blast_digest.as_deref();
+        // What cannot be looked up later is told now (R106).
+        let shown = if kept.is_some() { detail } else { Detail::Full };
+        let mut radius = blast_radius(blast, &intent.run_id, shown);
+        radius["blast_artifact"] = kept.map_or(Value::Null, |digest| {
+            json!({
+                "blast_artifact_id": artifact_id(digest),
+                "projection_digest": digest,
+                "retrieval": "get_blast_artifact",
+            })
+        });
+        put("blast_radius", radius);
+        put("blast_radius_detail", json!(shown.word()));
+        put("requested_blast_radius_detail", json!(detail.word()));
     }
     if let Some(budget) = &answer.budget {
         put("budget", Value::Object(budget_fields(budget)));
@@ -274,14 +292,19 @@ pub(super) fn snapshot(snapshot: Option<&Snapshot>) -> Value {
 }
 
 /// How far a change reaches (R105).
-pub(super) fn blast_radius(blast: &Blast, run_id: &str) -> Value {
+pub(super) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value {
+    let most = |most: usize| match detail {
+        Detail::Summary => most,
+        Detail::Full => usize::MAX,
+    };
     let listed =
-        |paths: &[provost_core::path::RepoPath], most: usize| seen("", paths.iter().take(most));
+        |paths: &[provost_core::path::RepoPath], few: usize| seen("", paths.iter().take(most(few)));
     let context = &blast.clone_cohort;
     let mut value = json!({
         "run_id": short(run_id),
         "origin": seen("", &blast.origin),
-        "unknown": blast.unknown,
+        "unknown": blast.unknown.iter().take(most(MOST_CONTEXT)).collect::<Vec<_>>(),
+        "unknown_count": blast.unknown.len(),
         "depth": if blast.transitive_dependents.is_some() { "transitive" } else { "direct" },
         "radius_level": blast.radius_level,
         "direct_dependents": listed(&blast.direct_dependents, MOST_CONTEXT),
@@ -289,7 +312,7 @@ pub(super) fn blast_radius(blast: &Blast, run_id: &str) -> Value {
             blast.transitive_dependents.as_deref().unwrap_or_default(), MOST_TRANSITIVE),
         "clone_cohort_members": listed(context, MOST_CONTEXT),
         "in_dependency_cycle": listed(&blast.in_dependency_cycle, MOST_CONTEXT),
-        "structural_risk": blast.structural_risk.iter().take(MOST_CONTEXT).collect::<Vec<_>>(),
+        "structural_risk": blast.structural_risk.iter().take(most(MOST_CONTEXT)).collect::<Vec<_>>(),
         "do_not_touch": [],
         "do_not_touch_summary": { "count": 0 },
         "review_context": listed(context, MOST_CONTEXT),
@@ -300,7 +323,7 @@ pub(super) fn blast_radius(blast: &Blast, run_id: &str) -> Value {
     if let Some(all) = &blast.transitive_dependents {
         value["transitive_summary"] = json!({
             "total": all.len(),
-            "truncated": all.len() > MOST_TRANSITIVE,
+            "truncated": all.len() > most(MOST_TRANSITIVE),
         });
     }
     value

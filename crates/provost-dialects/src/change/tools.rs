@@ -13,7 +13,7 @@ struct Tool {
 
 /// What an argument is.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Text,
     Number,
     Flag,
@@ -26,32 +26,62 @@ use Kind::{Flag, List, Number, OneOf, Scope, Text};
 
 const STRICTNESS: Kind = OneOf(&["ci", "strict", "relaxed"]);
 
+/// What an analysis takes; what has no effect here is told by its answer.
+const ANALYSIS: &[(&str, Kind)] = &[
+    ("root", Text),
+    ("analysis_mode", Text),
+    ("respect_pyproject", Flag),
+    ("changed_paths", List),
+    ("git_diff_ref", Text),
+    ("processes", Number),
+    ("min_loc", Number),
+    ("min_stmt", Number),
+    ("block_min_loc", Number),
+    ("block_min_stmt", Number),
+    ("coverage_xml", Text),
+    ("complexity_threshold", Number),
+    ("coupling_threshold", Number),
+    ("cohesion_threshold", Number),
+    ("baseline_path", Text),
+    ("metrics_baseline_path", Text),
+    ("cache_policy", Text),
+];
+
+/// The limits of `evaluate_gates`; those that nobody measures here fail when they are switched on.
+pub(super) const GATES: &[(&str, Kind)] = &[
+    ("run_id", Text),
+    ("fail_on_new", Flag),
+    ("fail_threshold", Number),
+    ("fail_complexity", Number),
+    ("fail_coupling", Number),
+    ("fail_cohesion", Number),
+    ("fail_cycles", Flag),
+    ("fail_dead_code", Flag),
+    ("fail_health", Number),
+    ("fail_on_new_metrics", Flag),
+    ("fail_on_typing_regression", Flag),
+    ("fail_on_docstring_regression", Flag),
+    ("fail_on_api_break", Flag),
+    ("fail_on_untested_hotspots", Flag),
+    ("min_typing_coverage", Number),
+    ("min_docstring_coverage", Number),
+    ("coverage_min", Number),
+];
+
 const TOOLS: &[Tool] = &[
     Tool {
         name: "analyze_repository",
         about: "Analyses the structure of the checkout and keeps the run for this session. Needed \
                 before a change starts, and again after the last edit.",
         needed: &["root"],
-        arguments: &[
-            ("root", Text),
-            ("min_loc", Number),
-            ("min_stmt", Number),
-            ("block_min_loc", Number),
-            ("block_min_stmt", Number),
-            ("complexity_threshold", Number),
-            ("coupling_threshold", Number),
-            ("cohesion_threshold", Number),
-        ],
+        arguments: ANALYSIS,
     },
     Tool {
         name: "analyze_changed_paths",
-        about: "The same as analyze_repository: only what changed is parsed again anyway.",
+        about: "The same as analyze_repository, with what was found in the paths that changed \
+                (changed_paths or git_diff_ref).",
         needed: &["root"],
-        arguments: &[
-            ("root", Text),
-            ("changed_paths", List),
-            ("git_diff_ref", Text),
-        ],
+        arguments: ANALYSIS,
     },
     Tool {
         name: "start_controlled_change",
@@ -165,6 +195,25 @@ const TOOLS: &[Tool] = &[
         ],
     },
     Tool {
+        name: "get_blast_artifact",
+        about: "All of what a start found to be reached, by the artifact id or the digest that the \
+                start told.",
+        needed: &["root"],
+        arguments: &[
+            ("root", Text),
+            ("run_id", Text),
+            ("blast_artifact_id", Text),
+            ("projection_digest", Text),
+        ],
+    },
+    Tool {
+        name: "evaluate_gates",
+        about: "Holds an analysis of this session against limits that are switched on one by one. \
+                New is what no baseline accepts.",
+        needed: &[],
+        arguments: GATES,
+    },
+    Tool {
         name: "validate_review_claims",
         about: "Holds what somebody says about the code against what is known.",
         needed: &["text"],
@@ -177,9 +226,9 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "create_review_receipt",
-        about: "A receipt about an intent as it stands; it says incomplete until the change is \
-                finished.",
-        needed: &["intent_id"],
+        about: "The receipt of an intent of this session: the sealed one of a finished change, else \
+                one about how it stands, which says incomplete.",
+        needed: &[],
         arguments: &[
             ("intent_id", Text),
             ("run_id", Text),
@@ -190,8 +239,8 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "get_review_receipt",
-        about: "The receipt of a finished change, by its digest.",
-        needed: &["root", "receipt_digest"],
+        about: "The receipt of a finished change, by its digest or by the run it is about.",
+        needed: &["root"],
         arguments: &[
             ("root", Text),
             ("run_id", Text),
@@ -201,8 +250,8 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "get_patch_trail",
-        about: "The trail of a finished change, by its digest.",
-        needed: &["root", "patch_trail_digest"],
+        about: "The trail of a finished change, by its digest or by the run it is about.",
+        needed: &["root"],
         arguments: &[
             ("root", Text),
             ("run_id", Text),

@@ -3,6 +3,7 @@
 use provost_core::code::Code;
 use provost_core::intent::record::State;
 use provost_core::intent::run::{RunHead, evicted};
+use provost_core::structure::baseline::{LARGEST, NAME, Seen};
 use provost_core::structure::{Report, Settings};
 
 use super::{ChangeError, Ports, Session, wrong};
@@ -11,26 +12,41 @@ use crate::ports::PortError;
 /// How often a checkout may change under our eyes before we give up.
 const TRIES: usize = 3;
 
-/// Analyses the root `root`, and keeps the run for this session.
+/// Analyses the root `root`, and keeps the run for this session. `baseline` is where findings are
+/// listed that are accepted; that of the usual name counts, if it is there, without being named.
 pub fn analyse(
     ports: &mut Ports<'_>,
     session: &Session,
     root: &str,
     settings: &Settings,
+    baseline: Option<&str>,
 ) -> Result<(RunHead, Report), ChangeError> {
     if let Err(error) = settings.check() {
         return wrong(error.to_string());
     }
+    let path = baseline.unwrap_or(NAME);
     let mut before = ports.checkout.workspace()?;
     for _ in 0..TRIES {
         let report = ports.lens.analyze(&ports.checkout.place(root), settings)?;
+        let bytes = ports.checkout.read(root, path, LARGEST);
         let after = ports.checkout.workspace()?;
         if before != after {
             // Somebody wrote meanwhile: what was found describes neither state.
             before = after;
             continue;
         }
-        let head = RunHead::of(&report, root, after, ports.clock.millis());
+        let seen = match bytes {
+            Ok(bytes) => Seen::of(path, bytes.as_deref(), &report),
+            // What cannot be read accepts nothing, and keeps nobody from looking.
+            Err(error) => Seen::Invalid {
+                path: path.to_owned(),
+                why: error.verdict().reason,
+            },
+        };
+        if baseline.is_some() && seen == Seen::Missing {
+            return wrong(format!("there is no baseline `{path}`"));
+        }
+        let head = RunHead::of(&report, root, after, seen, ports.clock.millis());
         ports.shelf.put(head.clone(), &report)?;
         let known = ports.registry.look(None)?;
         let pinned: Vec<String> = known

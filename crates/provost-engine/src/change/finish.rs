@@ -4,6 +4,7 @@ mod receipt;
 
 use std::collections::BTreeSet;
 
+use provost_core::bundle::change::{AFTER, BASELINE, BEFORE};
 use provost_core::intent::answer::{Finished, Offered};
 use provost_core::intent::claims;
 use provost_core::intent::conflict::peers;
@@ -19,13 +20,14 @@ use provost_core::intent::workspace::Workspace;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
+use provost_core::structure::baseline::Seen;
 use serde_json::json;
 
 use super::look::root_relative;
 use super::manage::close;
 use super::ports::Entry;
-use super::{ChangeError, Ports, Session, wrong};
-use receipt::{attest, seal, write_down};
+use super::{ChangeError, Ports, Session, altered, wrong};
+use receipt::{seal, write_down};
 
 /// Finishes a change.
 pub fn finish(
@@ -104,6 +106,7 @@ fn empty(intent: Intent, request: &FinishRequest) -> Finished {
         verified: None,
         before: None,
         after: None,
+        after_digest: None,
         claims: None,
         receipt: None,
         receipt_error: None,
@@ -135,7 +138,7 @@ fn stop(
         Stop::Scope => "undo what was not declared, or start again with a wider scope".to_owned(),
         Stop::Judged { .. } => String::new(),
     });
-    write_down(ports, &done)?;
+    write_down(ports, &done, &[])?;
     Ok(done)
 }
 
@@ -228,13 +231,24 @@ fn look(
 
 /// The analysis from before, if it still is the one that was declared (R57).
 pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report>, ChangeError> {
-    let Some(kept) = ports.chronicle.get(&intent.intent_id, "before.json")? else {
+    let Some(kept) = ports.chronicle.get(&intent.intent_id, BEFORE)? else {
         return Ok(None);
     };
     if sha256(&kept) != intent.report_digest {
         return Ok(None);
     }
     Ok(serde_json::from_slice(&kept).ok())
+}
+
+/// What the analysis from before saw of a baseline.
+pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, ChangeError> {
+    let Some(digest) = &intent.baseline_sha256 else {
+        return Ok(Seen::Missing);
+    };
+    let kept = ports.chronicle.get(&intent.intent_id, BASELINE)?;
+    let kept = kept.filter(|kept| sha256(kept) == *digest);
+    let seen = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+    Ok(seen.ok_or_else(|| altered("the baseline from before"))?)
 }
 
 /// Writes what a scope check said into the record; the intent stays what it is (R13, done right).
@@ -300,7 +314,9 @@ fn verify(
         root: &head.root,
         means: &head.means,
         report,
+        baseline: &head.baseline,
     });
+    let accepted = baseline(ports, &done.intent)?;
     let verified = judge(&Patch {
         paths: &paths,
         scope: Some(&scope),
@@ -310,6 +326,7 @@ fn verify(
             root: &root,
             means: &means,
             report,
+            baseline: &accepted,
         }),
         after: match side {
             None => After::None,
@@ -322,7 +339,8 @@ fn verify(
     if let Some((head, report)) = after {
         ports
             .chronicle
-            .put_report(&done.intent.intent_id, "after.json", &head)?;
+            .put_report(&done.intent.intent_id, AFTER, &head)?;
+        done.after_digest = Some(head.report_digest);
         done.after = Some((head.run_id, report));
     }
     Ok(())
@@ -405,19 +423,24 @@ fn complete(
         )?);
     }
     done.verified = Some(verified);
+    let mut files = Vec::new();
     if accepted && request.receipt == Wanted::Yes {
         match seal(ports, request, &done) {
-            Ok(receipt) => done.receipt = Some(receipt),
+            Ok((receipt, kept)) => {
+                done.receipt = Some(receipt);
+                files = kept;
+            }
             Err(error) => done.receipt_error = Some(error.to_string()),
         }
     }
-    write_down(ports, &done)?;
-    if let Some((_, digest)) = &done.receipt
-        && let Err(error) = attest(ports, &done.intent, done.status, digest)
-    {
-        // A verdict without its seal: the intent stays, so that finishing again can make it.
-        done.receipt_error = Some(error.to_string());
-        done.receipt = None;
+    match write_down(ports, &done, &files) {
+        Ok(()) => {}
+        Err(error) if done.receipt.is_some() => {
+            // A verdict without its seal: the intent stays, so that finishing again can make it.
+            done.receipt_error = Some(error.to_string());
+            done.receipt = None;
+        }
+        Err(error) => return Err(error),
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();
@@ -426,6 +449,7 @@ fn complete(
             Happening::Closed,
             &id,
             json!({ "state": State::Clean.name() }),
+            &[],
         )?;
     }
     Ok(done)

@@ -2,25 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use provost_core::intent::answer::{Budget, Compared, Looked};
+use provost_core::intent::answer::{Budget, Compared, Gated, Looked};
 use provost_core::intent::claims::{self, Judged};
 use provost_core::intent::finish::{Status, check};
 use provost_core::intent::receipt::{self, Facts, inside};
 use provost_core::intent::record::{Intent, State};
-use provost_core::intent::request::VerifyRequest;
+use provost_core::intent::request::{Evidence, VerifyRequest};
 use provost_core::intent::run::{RunHead, find, newest};
 use provost_core::intent::scope::ChangeScope;
 use provost_core::intent::verify::{After, Patch, Side, judge};
 use provost_core::intent::workspace::Workspace;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::structure::Report;
+use provost_core::structure::baseline::Seen;
 use provost_core::structure::blast::{Blast, Depth, Level, radius};
 use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
 use provost_core::structure::compare as structure;
+use provost_core::structure::gates::{Switches, evaluate};
 use provost_core::structure::health::Points;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::finish::{before, changed, means};
+use super::finish::{baseline, before, changed, means};
 use super::{ChangeError, Ports, Session, altered, wrong};
 
 /// The budget of a tree.
@@ -67,6 +69,35 @@ fn pick(ports: &Ports<'_>, name: Option<&str>) -> Result<RunHead, ChangeError> {
             None => wrong("this session has no run yet: analyse the repository first"),
         },
     }
+}
+
+/// What somebody says was touched, as seen from the analysed root.
+pub fn touched(
+    ports: &mut Ports<'_>,
+    root: &str,
+    evidence: &Evidence,
+) -> Result<BTreeSet<String>, ChangeError> {
+    let workspace = ports.checkout.workspace()?;
+    let paths = changed(ports, root, evidence, &workspace)?;
+    Ok(paths
+        .iter()
+        .map(|path| inside(root, &path.to_string()))
+        .collect())
+}
+
+/// Holds a run against limits that are switched on one by one.
+pub fn gates(
+    ports: &mut Ports<'_>,
+    run: Option<&str>,
+    switches: &Switches,
+) -> Result<Gated, ChangeError> {
+    let head = pick(ports, run)?;
+    let report = ports.shelf.report(&head)?;
+    Ok(Gated {
+        gate: evaluate(&report, &head.baseline, switches),
+        baseline: head.baseline.told(&report),
+        run_id: head.run_id,
+    })
 }
 
 /// How far files reach.
@@ -192,17 +223,13 @@ pub fn verify(
         root: &head.root,
         means: &head.means,
         report,
+        baseline: &head.baseline,
     });
     let verified = judge(&Patch {
         paths: &paths,
         scope: scope.as_deref(),
         check: check.as_ref(),
-        before: first.as_ref().map(|(run_id, root, means, report)| Side {
-            run_id,
-            root,
-            means,
-            report,
-        }),
+        before: first.as_ref().map(First::side),
         after: match side {
             None => After::None,
             Some(side) if stale => After::Stale(side),
@@ -215,7 +242,7 @@ pub fn verify(
         verified: Some(verified),
         intent,
         check,
-        before: first.map(|(run_id, _, _, report)| (run_id, health(&report))),
+        before: first.map(|first| (first.run_id, health(&first.report))),
         after: last.map(|(head, report)| (head.run_id, health(&report))),
         strictness: request.strictness,
     })
@@ -255,8 +282,26 @@ fn differs(
     Ok(differs.iter().any(|path| paths.contains(path)))
 }
 
-/// Name, root, settings and report of the analysis from before.
-type First = (String, String, String, Report);
+/// The analysis from before.
+struct First {
+    run_id: String,
+    root: String,
+    means: String,
+    report: Report,
+    baseline: Seen,
+}
+
+impl First {
+    fn side(&self) -> Side<'_> {
+        Side {
+            run_id: &self.run_id,
+            root: &self.root,
+            means: &self.means,
+            report: &self.report,
+            baseline: &self.baseline,
+        }
+    }
+}
 
 fn first(
     ports: &Ports<'_>,
@@ -265,21 +310,49 @@ fn first(
 ) -> Result<Option<First>, ChangeError> {
     if let Some(intent) = intent {
         let report = before(ports, intent)?.ok_or_else(|| altered("the analysis from before"))?;
-        let means = means(&report);
-        return Ok(Some((
-            intent.run_id.clone(),
-            intent.root.clone(),
-            means,
+        return Ok(Some(First {
+            run_id: intent.run_id.clone(),
+            root: intent.root.clone(),
+            means: means(&report),
             report,
-        )));
+            baseline: baseline(ports, intent)?,
+        }));
     }
     match &request.before_run {
         Some(name) => {
             let head = pick(ports, Some(name))?;
             let report = ports.shelf.report(&head)?;
-            Ok(Some((head.run_id, head.root, head.means, report)))
+            Ok(Some(First {
+                run_id: head.run_id,
+                root: head.root,
+                means: head.means,
+                report,
+                baseline: head.baseline,
+            }))
         }
         None => Ok(None),
+    }
+}
+
+/// The intent of this session that is meant: the named one, or the newest that began from `run`.
+pub fn meant(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    intent_id: Option<&str>,
+    run: Option<&str>,
+) -> Result<String, ChangeError> {
+    if let Some(id) = intent_id {
+        return Ok(ports.own(session, id)?.intent_id);
+    }
+    let head = pick(ports, run)?;
+    let known = ports.registry.look(None)?;
+    let began = |one: &Intent| one.owner == session.me && one.run_id == head.run_id;
+    let newest = known.intents.into_iter().rfind(began);
+    match newest {
+        Some(intent) => Ok(intent.intent_id),
+        None => {
+            wrong("no open intent of this session began from that run: name one by `intent_id`")
+        }
     }
 }
 
@@ -319,25 +392,4 @@ pub fn make_receipt(
     });
     let value = receipt::digest(&receipt);
     Ok((receipt, value))
-}
-
-/// The in-toto statement about a receipt.
-pub(super) fn statement(
-    intent: &Intent,
-    receipt_sha256: &str,
-    status: Status,
-    next: u64,
-    hash: &str,
-) -> Value {
-    json!({
-        "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{ "name": "receipt.json", "digest": { "sha256": receipt_sha256 } }],
-        "predicateType": "https://provost.dev/change/v1",
-        "predicate": {
-            "intent_id": intent.intent_id,
-            "status": status.name(),
-            "before_report_sha256": intent.report_digest,
-            "ledger_head": { "records": next, "hash": hash },
-        },
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use provost_core::bundle::change::{BEFORE, INTENT};
 use provost_core::intent::answer::{Listed, Promoted};
 use provost_core::intent::conflict::{conflicts, peers};
 use provost_core::intent::course::Happening;
@@ -160,7 +161,7 @@ pub fn check(
     let found = hold(&intent.scope, &evidence);
     let intent = remember(ports, &intent, found.status)?;
     let facts = json!({ "status": found.status.name(), "evidence": found.actual });
-    ports.note(Happening::Checked, intent_id, facts)?;
+    ports.note(Happening::Checked, intent_id, facts, &[])?;
     Ok((intent, found))
 }
 
@@ -194,6 +195,7 @@ pub fn clear(
             Happening::Closed,
             id,
             json!({ "state": State::Clean.name() }),
+            &[],
         )?;
     }
     Ok(intent_ids)
@@ -247,7 +249,7 @@ pub fn promote(
     let Some(head) = heads.iter().find(|head| head.run_id == intent.run_id) else {
         return Ok(Promoted::RunEvicted(Box::new(intent)));
     };
-    ports.chronicle.put_report(intent_id, "before.json", head)?;
+    ports.chronicle.put_report(intent_id, BEFORE, head)?;
     let workspace = match ports.checkout.workspace() {
         Ok(workspace) => Ok(workspace),
         Err(error) => Err(error.verdict().reason),
@@ -275,11 +277,10 @@ pub fn promote(
     })?;
     if let Promoted::Active(intent, _) = &answer {
         let document = serde_json::to_value(intent).unwrap_or_default();
-        ports
-            .chronicle
-            .put(intent_id, "intent.json", &super::bytes(&document))?;
+        let kept = ports.keep(intent_id, INTENT, &document)?;
+        let before = (BEFORE, intent.report_digest.clone());
         let facts = json!({ "workspace_digest": intent.workspace_digest });
-        ports.note(Happening::Promoted, intent_id, facts)?;
+        ports.note(Happening::Promoted, intent_id, facts, &[kept, before])?;
     }
     Ok(answer)
 }

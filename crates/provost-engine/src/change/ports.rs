@@ -6,7 +6,7 @@ use provost_core::intent::record::Intent;
 use provost_core::intent::run::RunHead;
 use provost_core::intent::workspace::{Moved, Workspace};
 use provost_core::lease::{Lease, Owner};
-use provost_core::record::Event;
+use provost_core::record::{Event, Head, Record};
 use provost_core::structure::Report;
 
 use crate::ports::PortError;
@@ -53,6 +53,9 @@ pub trait IntentRegistry {
     /// Notes which intent a document of evidence belongs to, by its digest.
     fn keep_digest(&mut self, digest: &str, intent_id: &str) -> Result<(), PortError>;
 
+    /// Notes where the chain of an intent ends; a note about an earlier end changes nothing.
+    fn pin_chain(&mut self, intent_id: &str, head: &Head) -> Result<(), PortError>;
+
     /// The intent that a digest belongs to.
     fn intent_of(&mut self, digest: &str) -> Result<Option<String>, PortError>;
 }
@@ -67,6 +70,10 @@ pub trait Checkout {
 
     /// The tree of the commit that `rev` names.
     fn tree_of(&self, rev: &str) -> Result<String, PortError>;
+
+    /// The bytes of the regular file `path` below the root `root`, `most` at most, and never through
+    /// a link; nothing if there is none.
+    fn read(&self, root: &str, path: &str, most: u64) -> Result<Option<Vec<u8>>, PortError>;
 
     /// Where the analysed root `root` is on this machine.
     fn place(&self, root: &str) -> std::path::PathBuf;
@@ -87,10 +94,15 @@ pub trait Shelf {
     fn drop(&mut self, run_ids: &[String]) -> Result<(), PortError>;
 }
 
+/// Makes the seal of a whole chain.
+pub type Seal<'a> = dyn Fn(&[Record]) -> Result<Vec<u8>, PortError> + 'a;
+
 /// Keeps the evidence of intents: a directory and a chain each.
 pub trait Chronicle {
-    /// Adds a record to the chain of an intent.
-    fn append(&mut self, intent_id: &str, event: Event) -> Result<(), PortError>;
+    /// Adds a record to the chain of an intent, and keeps the seal that `seal` makes of the whole
+    /// chain. Nobody else adds a record meanwhile. Gives where the chain ends.
+    fn append(&mut self, intent_id: &str, event: Event, seal: &Seal<'_>)
+    -> Result<Head, PortError>;
 
     /// Writes the file `name`, whole or not at all.
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError>;
@@ -100,9 +112,6 @@ pub trait Chronicle {
 
     /// The file `name`, if it is there.
     fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError>;
-
-    /// Where the chain of an intent ends: its next number and the hash of its last record.
-    fn head(&mut self, intent_id: &str) -> Result<(u64, String), PortError>;
 }
 
 /// Makes names that nobody has used before.

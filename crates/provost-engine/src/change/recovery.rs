@@ -73,7 +73,7 @@ pub fn recover(
                 .put(intent_id, "intent.json", &super::bytes(&document))?;
         }
         let facts = json!({ "from": previous.owner, "to": intent.owner, "changed": changed });
-        ports.note(Happening::Recovered, intent_id, facts)?;
+        ports.note(Happening::Recovered, intent_id, facts, &[])?;
     }
     Ok(answer)
 }
@@ -141,6 +141,14 @@ pub fn reset(
             what: Some(what),
         }]
     })?;
+    match &answer {
+        Some((intent, Reset::Renewed)) => {
+            let facts = json!({ "ttl_seconds": intent.ttl_seconds });
+            ports.note(Happening::Reset, intent_id, facts, &[])?;
+        }
+        Some((intent, Reset::Removed(_))) => ports.note_closed(std::slice::from_ref(intent)),
+        Some((_, Reset::Rejected(_))) | None => {}
+    }
     Ok(answer)
 }
 
@@ -164,7 +172,7 @@ pub(super) fn sweep(
     how: Sweep,
 ) -> Result<(usize, usize), ChangeError> {
     let alive = ports.alive;
-    let (mut removed, mut open) = (0, 0);
+    let (mut removed, mut open) = (Vec::new(), 0);
     ports.registry.turn(None, &mut |known| {
         let viewer = Viewer {
             me: &session.me,
@@ -181,9 +189,10 @@ pub(super) fn sweep(
             })
         };
         let entries: Vec<Entry> = known.intents.iter().filter_map(closed).collect();
-        removed = entries.len();
-        open = known.intents.len() - removed;
+        removed = entries.iter().map(|one| one.intent.clone()).collect();
+        open = known.intents.len() - removed.len();
         entries
     })?;
-    Ok((removed, open))
+    ports.note_closed(&removed);
+    Ok((removed.len(), open))
 }

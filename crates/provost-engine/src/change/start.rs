@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use provost_core::bundle::change::{BASELINE, BEFORE, BLAST, INTENT, digest};
 use provost_core::intent::answer::Started;
 use provost_core::intent::conflict::{Peer, conflicts, exclusions, peers};
 use provost_core::intent::course::Happening;
@@ -16,12 +17,13 @@ use provost_core::intent::workspace::{Snapshot, Workspace};
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
-use provost_core::structure::blast::radius;
-use serde_json::json;
+use provost_core::structure::baseline;
+use provost_core::structure::blast::{Blast, artifact_id, radius};
+use serde_json::{Value, json};
 
 use super::look::budget_of;
 use super::ports::{Entry, Known};
-use super::{ChangeError, Ports, Session, bytes};
+use super::{ChangeError, Ports, Session};
 
 /// Starts a change.
 pub fn start(
@@ -54,8 +56,12 @@ pub fn start(
     let level = super::look::level_word(blast.radius_level);
     ports
         .chronicle
-        .put_report(&draft.intent_id, "before.json", &head)?;
+        .put_report(&draft.intent_id, BEFORE, &head)?;
+    if draft.baseline_sha256.is_some() {
+        ports.keep(&draft.intent_id, BASELINE, &accepted(&head))?;
+    }
     let alive = ports.alive;
+    let mut replaced = Vec::new();
     ports.registry.turn(None, &mut |known| {
         let viewer = Viewer {
             me: &session.me,
@@ -64,12 +70,16 @@ pub fn start(
         };
         let (decided, entries) = settle(request, &workspace, &draft, level, known, &viewer);
         answer = decided;
+        let others = entries.iter().map(|one| &one.intent);
+        let others = others.filter(|one| one.intent_id != draft.intent_id);
+        replaced = others.cloned().collect();
         entries
     })?;
+    ports.note_closed(&replaced);
     if answer.replay {
         // Whoever answered first may have died before it was written down.
         if !is_written(ports, &answer)? {
-            write_down(ports, &answer)?;
+            write_down(ports, &mut answer)?;
         }
         return Ok(answer);
     }
@@ -77,7 +87,7 @@ pub fn start(
         answer.budget = Some(budget_of(&report, request.strictness));
         answer.blast = Some(blast);
     }
-    write_down(ports, &answer)?;
+    write_down(ports, &mut answer)?;
     Ok(answer)
 }
 
@@ -178,6 +188,7 @@ fn settle(
         hygiene: hygiene.ok(),
         drifted: Vec::new(),
         blast: None,
+        blast_digest: None,
         budget: None,
         replay: replayed.is_some(),
         next_step,
@@ -259,11 +270,18 @@ fn draft(
         workspace_digest: workspace.map(Workspace::digest).unwrap_or_default(),
         peers_digest: String::new(),
         radius_level: String::new(),
+        baseline_sha256: (head.baseline != baseline::Seen::Missing)
+            .then(|| digest(&accepted(head))),
         snapshot: workspace.map(|workspace| Snapshot {
             captured_at: now,
             workspace: workspace.clone(),
         }),
     }
+}
+
+/// What the analysis saw of a baseline, as it is kept.
+fn accepted(head: &RunHead) -> Value {
+    serde_json::to_value(&head.baseline).unwrap_or_default()
 }
 
 /// What differs from the run although git calls it clean.
@@ -308,14 +326,28 @@ fn is_written(ports: &Ports<'_>, answer: &Started) -> Result<bool, ChangeError> 
     }
 }
 
-fn write_down(ports: &mut Ports<'_>, answer: &Started) -> Result<(), ChangeError> {
+fn write_down(ports: &mut Ports<'_>, answer: &mut Started) -> Result<(), ChangeError> {
     let Some(intent) = &answer.intent else {
         return Ok(());
     };
     let document = serde_json::to_value(intent).unwrap_or_default();
-    ports
-        .chronicle
-        .put(&intent.intent_id, "intent.json", &bytes(&document))?;
+    let mut files = vec![
+        ports.keep(&intent.intent_id, INTENT, &document)?,
+        (BEFORE, intent.report_digest.clone()),
+    ];
+    files.extend(
+        intent
+            .baseline_sha256
+            .clone()
+            .map(|sha256| (BASELINE, sha256)),
+    );
+    if let Some(blast) = &answer.blast
+        // What cannot be kept is told whole instead (R106).
+        && let Ok(kept) = keep_blast(ports, intent, blast)
+    {
+        answer.blast_digest = Some(kept.1.clone());
+        files.push(kept);
+    }
     let what = match intent.state {
         State::Active => Happening::Declared,
         State::Queued => Happening::Queued,
@@ -330,6 +362,20 @@ fn write_down(ports: &mut Ports<'_>, answer: &Started) -> Result<(), ChangeError
         "workspace_digest": intent.workspace_digest,
         "in_the_way": answer.conflicts.iter().map(|one| &one.peer.intent_id).collect::<Vec<_>>(),
     });
-    ports.note(what, &intent.intent_id, facts)?;
+    ports.note(what, &intent.intent_id, facts, &files)?;
     Ok(())
+}
+
+/// Keeps all of what a change reaches, to be found by its digest and by its name.
+fn keep_blast(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    blast: &Blast,
+) -> Result<(&'static str, String), ChangeError> {
+    let document = blast.document(&intent.run_id);
+    let kept = ports.keep(&intent.intent_id, BLAST, &document)?;
+    for name in [kept.1.clone(), artifact_id(&kept.1)] {
+        ports.registry.keep_digest(&name, &intent.intent_id)?;
+    }
+    Ok(kept)
 }

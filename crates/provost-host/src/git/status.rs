@@ -5,7 +5,7 @@
 //! - One pass over the files. No hook, monitor or filter is started: a file that a filter would
 //!   have rewritten is compared as it is, and counts as dirty when its times changed.
 //! - Paths are bytes. Renames are told as what they are on disk: one path gone, one come.
-//! - What git was told not to look at is looked at by ourselves.
+//! - What git was told not to look at, and what is inside of submodules, is looked at by ourselves.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use super::attributes::{self, Attributes};
 use super::run::{Place, failed, unexpected};
 use super::side::SideGit;
-use super::{GitError, Repository, system};
+use super::{GitError, Repository, submodules, system};
 use crate::snapshot::read_file;
 
 /// The largest file whose content is named; larger ones count as unreadable.
@@ -32,8 +32,13 @@ const LARGEST: u64 = 256 << 20;
 const RUNTIME: &[u8] = b".provost";
 
 impl Repository {
-    /// The state of the checkout that this repository was found from.
+    /// The state of the checkout that this repository was found from, submodules included.
     pub fn workspace(&self) -> Result<Workspace, GitError> {
+        self.workspace_at(0)
+    }
+
+    /// The same for a submodule that lies `depth` others deep.
+    pub(super) fn workspace_at(&self, depth: usize) -> Result<Workspace, GitError> {
         let checkout = self.checkout().ok_or_else(|| GitError::NotARepository {
             path: self.git_dir.clone(),
         })?;
@@ -48,13 +53,14 @@ impl Repository {
             None => None,
         };
         let mut lines = self.status(head.as_ref(), checkout)?;
-        self.add_hidden(checkout, &mut lines)?;
+        let entries = self.index_entries()?;
+        self.add_hidden(checkout, &entries, &mut lines);
         lines.retain(|path, line| {
             let own = path.as_bytes() == RUNTIME || path.as_bytes().starts_with(b".provost/");
             !own || line.letters != "??"
         });
         let format = self.format();
-        let dirty = lines
+        let mut dirty: BTreeMap<RawPath, Dirt> = lines
             .into_par_iter()
             .map(|(path, line)| {
                 let disk = line.disk(checkout, &path, format);
@@ -67,6 +73,11 @@ impl Repository {
                 (path, dirt)
             })
             .collect();
+        for entry in entries.iter().filter(|entry| submodules::is_one(entry)) {
+            for (path, dirt) in submodules::dirt(checkout, entry, depth) {
+                dirty.entry(path).or_insert(dirt);
+            }
+        }
         Ok(Workspace {
             tree: tree.map(|tree| tree.as_str().to_owned()),
             dirty,
@@ -105,7 +116,7 @@ impl Repository {
             "-z",
             "--no-renames",
             "--untracked-files=all",
-            // A look inside a submodule would obey that one's settings.
+            // A look of git inside a submodule would obey that one's settings; we look ourselves.
             "--ignore-submodules=dirty",
         ];
         let mut arguments = vec![OsStr::new("-c"), setting.as_os_str()];
@@ -126,8 +137,8 @@ impl Repository {
         Ok(lines)
     }
 
-    /// Adds files that git was told not to look at and that differ from what is staged.
-    fn add_hidden(&self, checkout: &Path, lines: &mut Lines) -> Result<(), GitError> {
+    /// The entries of the index; of a kind that we do not read there are none to believe.
+    fn index_entries(&self) -> Result<Vec<index::Entry>, GitError> {
         let path = self.git_dir.join("index");
         let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
         let unread = |error: std::io::Error| GitError::System {
@@ -136,9 +147,14 @@ impl Repository {
         };
         let bytes =
             read_file(&path, limit).map_err(|error| unread(std::io::Error::other(error)))?;
-        let Some(bytes) = bytes else { return Ok(()) };
-        let entries = index::parse(&bytes, self.format)
-            .map_err(|error| unread(std::io::Error::other(error)))?;
+        let Some(bytes) = bytes else {
+            return Ok(Vec::new());
+        };
+        index::parse(&bytes, self.format).map_err(|error| unread(std::io::Error::other(error)))
+    }
+
+    /// Adds files that git was told not to look at and that differ from what is staged.
+    fn add_hidden(&self, checkout: &Path, entries: &[index::Entry], lines: &mut Lines) {
         let hidden = |entry: &index::Entry| entry.skip_worktree || entry.assume_valid;
         for entry in entries.iter().filter(|entry| hidden(entry)) {
             let staged = named(entry.mode, &entry.oid);
@@ -154,7 +170,6 @@ impl Repository {
             }
             lines.entry(entry.path.clone()).or_insert(line);
         }
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use provost_core::json;
 use provost_core::lease::{Lease, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
+use provost_core::record::Head;
 use provost_core::scope::Scope;
 use provost_engine::change::ports::{Entry, IntentRegistry, Known};
 use provost_engine::ports::PortError;
@@ -95,6 +96,10 @@ impl IntentRegistry for Registry {
             Ok(())
         });
         keep.map_err(refuse)
+    }
+
+    fn pin_chain(&mut self, intent_id: &str, head: &Head) -> Result<(), PortError> {
+        self.pin_change(intent_id, head).map_err(refuse)
     }
 
     fn intent_of(&mut self, digest: &str) -> Result<Option<String>, PortError> {

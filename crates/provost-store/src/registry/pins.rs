@@ -1,9 +1,10 @@
-//! Pins the ends of the chains of runs.
+//! Pins the ends of the chains of runs and of controlled changes.
 //!
 //! A pin is what shows that records are missing at the end of a chain, so it is on disk when the
 //! call returns. That of a sealed ledger is never changed; that of the chain after the seal only
 //! moves forward.
 
+use provost_core::record::Head;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Durability, Registry, Trouble, fence};
@@ -69,6 +70,44 @@ impl Registry {
     pub fn pinned_after(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
         self.read(|connection| read_pin(connection, &after(run_id)))
     }
+}
+
+impl Registry {
+    /// Moves the pin of the chain of a controlled change to its end; an earlier end changes nothing.
+    ///
+    /// A power failure may take the last moves away: the pin lags then, and never leads.
+    pub fn pin_change(&mut self, intent_id: &str, head: &Head) -> Result<(), StoreError> {
+        let Some(seq) = head.next.checked_sub(1) else {
+            return Ok(());
+        };
+        let name = change(intent_id);
+        self.write(Durability::Ordinary, |transaction| {
+            let there = read_pin(transaction, &name)?;
+            if there.is_some_and(|there| there.seq >= seq) {
+                return Ok(());
+            }
+            transaction.execute(
+                "INSERT INTO pin (run_id, seq, hash) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (run_id) DO UPDATE SET seq = ?2, hash = ?3",
+                params![name, fence::to_column(seq)?, head.hash],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Where the chain of a controlled change ends, as far as it was noted.
+    pub fn pinned_change(&mut self, intent_id: &str) -> Result<Option<Head>, StoreError> {
+        let pin = self.read(|connection| read_pin(connection, &change(intent_id)))?;
+        Ok(pin.map(|pin| Head {
+            next: pin.seq.saturating_add(1),
+            hash: pin.hash,
+        }))
+    }
+}
+
+/// What the chain of a change is called among the pins; no run has such a name.
+fn change(intent_id: &str) -> String {
+    format!("{intent_id}/change")
 }
 
 /// What the chain after the seal is called among the pins; no run has such a name.

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_core::bundle::change as evidence;
 use provost_core::code::Code;
 use provost_core::intent::run::find;
 use provost_engine::change::ports::{Chronicle as _, IntentRegistry, Shelf as _};
 use provost_engine::change::{Ports, Session};
-use provost_engine::ports::Lens;
+use provost_engine::ports::{Lens, Signer as _};
+use provost_host::bundle::Directory;
 use provost_host::owner;
 use provost_host::shared::{RandomNames, SharedCheckout};
 use provost_store::changes::{ChangeFiles, RunShelf};
@@ -108,9 +110,7 @@ impl Office {
         &mut self,
         work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_engine::change::ChangeError>,
     ) -> Result<T, Trouble> {
-        if self.signer.is_none() {
-            self.signer = Some(KeySigner::of(&self.place)?);
-        }
+        self.signer()?;
         let Some(signer) = &self.signer else {
             return Err(Trouble::Request("there is no key".to_owned()));
         };
@@ -128,26 +128,59 @@ impl Office {
         Ok(work(&mut ports)?)
     }
 
-    /// The document `name` of the change that `digest` belongs to, if it still has that digest.
-    pub(crate) fn document(
-        &mut self,
-        digest: &str,
-        name: &str,
-        own: impl Fn(&Value) -> String,
-    ) -> Result<Option<Value>, Trouble> {
-        let Some(intent_id) = self.registry.intent_of(digest)? else {
-            return Ok(None);
-        };
-        let Some(bytes) = self.files.get(&intent_id, name)? else {
-            return Ok(None);
-        };
-        let document: Value = provost_core::json::parse(&bytes)
-            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-        if own(&document) == digest {
-            return Ok(Some(document));
+    /// The key, which is made when it is needed first.
+    fn signer(&mut self) -> Result<&KeySigner, Trouble> {
+        match &mut self.signer {
+            Some(signer) => Ok(signer),
+            none => Ok(none.insert(KeySigner::of(&self.place)?)),
         }
-        let words = format!("{name} of {intent_id} is not what was written");
-        Err(Failure::new(Code::EvidenceAltered, words).into())
+    }
+
+    /// The document `name` of the change that `key` was noted for.
+    pub(crate) fn document(&mut self, key: &str, name: &str) -> Result<Option<Value>, Trouble> {
+        match self.registry.intent_of(key)? {
+            Some(intent_id) => self.evidence(&intent_id, name),
+            None => Ok(None),
+        }
+    }
+
+    /// The document `name` of a change, if all of its evidence verifies.
+    pub(crate) fn evidence(
+        &mut self,
+        intent_id: &str,
+        name: &str,
+    ) -> Result<Option<Value>, Trouble> {
+        if !self.place.changes().join(intent_id).is_dir() {
+            return Ok(None);
+        }
+        self.require_evidence(intent_id)?;
+        let Some(bytes) = self.files.get(intent_id, name)? else {
+            return Ok(None);
+        };
+        let document = provost_core::json::parse(&bytes)
+            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        Ok(Some(document))
+    }
+
+    /// Refuses evidence of a change that does not verify as a whole.
+    fn require_evidence(&mut self, intent_id: &str) -> Result<(), Trouble> {
+        let place = self.place.changes().join(intent_id);
+        let directory = Directory::open(&place)
+            .map_err(|error| Failure::of(Code::EvidenceIncomplete, &error))?;
+        let pin = self.place.pins_of_change(intent_id)?.ledger;
+        let report = evidence::verify(&directory, self.signer()?.trusted(), pin.as_ref(), None);
+        let code = report.code();
+        if !report.holds() {
+            let hint = format!("`provost verify {intent_id}` lists everything that is wrong");
+            return Err(Failure::new(code, report.verdict().reason)
+                .hint(hint)
+                .into());
+        }
+        if report.intent_id.as_deref() != Some(intent_id) {
+            let words = format!("the evidence of {intent_id} is that of another change");
+            return Err(Failure::new(Code::EvidenceAltered, words).into());
+        }
+        Ok(())
     }
 
     /// Forgets all runs of the session.

@@ -1,9 +1,10 @@
 //! Sends each tool to its use case, and writes its answer.
 
+use provost_core::bundle::change::{self as evidence, BLAST, RECEIPT, TRAIL};
 use provost_core::code::Code;
-use provost_core::intent::receipt;
+use provost_core::intent::receipt::{self, by_run};
 use provost_core::intent::request::Evidence;
-use provost_core::structure::blast::Depth;
+use provost_core::structure::blast::{Depth, artifact_id};
 use provost_core::structure::health::Points;
 use provost_dialects::change::arguments::{self, Arguments, Contract};
 use provost_dialects::change::{self as payload, tools};
@@ -25,6 +26,8 @@ pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, 
         "check_patch_contract" => contract(desk, given),
         "compare_runs" => compare(desk, given),
         "get_blast_radius" => blast(desk, given),
+        "get_blast_artifact" => get_blast(desk, given),
+        "evaluate_gates" => gates(desk, given),
         "validate_review_claims" => claims(desk, given),
         "create_review_receipt" => make_receipt(desk, given),
         "get_review_receipt" => get_receipt(desk, given),
@@ -38,19 +41,14 @@ pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, 
     }
 }
 
-fn text<'a>(given: &'a Given, name: &str) -> Option<&'a str> {
-    given.get(name).and_then(Value::as_str)
-}
-
 /// The root that a request names.
 fn root(given: &Given) -> Result<&str, Trouble> {
-    let root = text(given, "root").filter(|root| !root.trim().is_empty());
-    root.ok_or_else(|| Trouble::Request("`root` is required".to_owned()))
+    Ok(Arguments::new(given).needed("root")?)
 }
 
 fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let root = root(given)?;
-    let (settings, ignored) = arguments::settings(given)?;
+    let asked = arguments::analysis(given)?;
     let (at, below) = match desk.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
             return Ok(payload::unseen_analysis(root, &failure.reason));
@@ -58,9 +56,15 @@ fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
         other => other?,
     };
     let session = desk.session.clone();
-    let (head, report) =
-        desk.offices[at].with(|ports| change::analyse(ports, &session, &below, &settings))?;
-    Ok(payload::analysed(&head, &report, root, &ignored))
+    let baseline = asked.baseline.as_deref();
+    let (head, report) = desk.offices[at]
+        .with(|ports| change::analyse(ports, &session, &below, &asked.settings, baseline))?;
+    let mut value = payload::analysed(&head, &report, root, &asked.ignored);
+    if let Some(changed) = &asked.changed {
+        let paths = desk.offices[at].with(|ports| change::touched(ports, &below, changed))?;
+        value["changed"] = payload::in_changed(&head, &report, &paths);
+    }
+    Ok(value)
 }
 
 fn start(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
@@ -72,11 +76,11 @@ fn start(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
         }
         other => other?,
     };
-    let request = arguments::start(given, &below)?;
+    let (request, detail) = arguments::start(given, &below)?;
     let session = desk.session.clone();
     let answer = desk.offices[at].with(|ports| change::start(ports, &session, &request))?;
     let now = clock::now_millis();
-    Ok(payload::started(&answer, &request, root, now))
+    Ok(payload::started(&answer, &request, detail, root, now))
 }
 
 fn finish(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
@@ -239,11 +243,15 @@ fn compare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let before = arguments.needed("run_id_before")?;
     let after = arguments.text("run_id_after")?;
-    arguments.text("focus")?;
+    let focus = payload::Focus::parse(arguments.text("focus")?.unwrap_or("all"));
     arguments.end()?;
+    let Some(focus) = focus else {
+        let words = "`focus` is all, clones, structural or metrics";
+        return Err(Trouble::Request(words.to_owned()));
+    };
     let at = desk.knowing(None, Some(before))?;
     let found = desk.offices[at].with(|ports| change::compare(ports, before, after))?;
-    Ok(payload::compared(&found))
+    Ok(payload::compared(&found, focus))
 }
 
 fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
@@ -251,7 +259,7 @@ fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let files = arguments.list("files")?.unwrap_or_default();
     let run = arguments.text("run_id")?;
     let depth = arguments::depth(arguments.text("depth")?, Depth::Direct)?;
-    arguments.list("include")?;
+    let include = arguments.list("include")?;
     arguments.end()?;
     if files.is_empty() {
         return Err(Trouble::Request("`files` names no file".to_owned()));
@@ -259,7 +267,44 @@ fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let at = desk.knowing(None, run)?;
     let (run_id, reach) =
         desk.offices[at].with(|ports| change::blast(ports, run, &files, depth))?;
-    Ok(payload::blast(&run_id, &reach))
+    Ok(payload::blast(&run_id, &reach, include.as_deref())?)
+}
+
+/// All of what a start found to be reached, by its name or by its digest.
+fn get_blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let at = desk.at(root(given)?)?.0;
+    let mut arguments = Arguments::new(given);
+    arguments.text("root")?;
+    let run = arguments.text("run_id")?;
+    let name = arguments.text("blast_artifact_id")?;
+    let digest = arguments.text("projection_digest")?;
+    arguments.end()?;
+    let Some(asked) = digest.or(name) else {
+        let words = "say which, by `blast_artifact_id` or by `projection_digest`";
+        return Err(Trouble::Request(words.to_owned()));
+    };
+    let found = desk.offices[at].document(asked, BLAST)?;
+    let own = found.as_ref().map(evidence::digest).unwrap_or_default();
+    let fits = |document: &Value| {
+        let of_run = |run: &str| {
+            document["run_id"]
+                .as_str()
+                .is_some_and(|id| id.starts_with(run))
+        };
+        digest.is_none_or(|digest| digest == own)
+            && name.is_none_or(|name| name == artifact_id(&own))
+            && run.is_none_or(of_run)
+    };
+    let found = found.filter(fits);
+    Ok(payload::found_blast(found.as_ref(), &own, asked))
+}
+
+/// Holds a run against limits.
+fn gates(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+    let (run, switches) = arguments::gates(given)?;
+    let at = desk.knowing(None, run)?;
+    let found = desk.offices[at].with(|ports| change::gates(ports, run, &switches))?;
+    Ok(payload::gated(&found, &switches))
 }
 
 fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
@@ -267,50 +312,101 @@ fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let words = arguments.text("text")?.unwrap_or_default();
     let run = arguments.text("run_id")?;
     let citations = arguments.flag("require_citations", true)?;
-    // Only its sign counts.
-    let delta = given.get("patch_health_delta").and_then(Value::as_f64);
-    let delta = delta.map(|delta| Points::whole(if delta < 0.0 { -1 } else { 0 }));
+    let fell = arguments.sign("patch_health_delta")?;
+    arguments.end()?;
+    let delta = fell.map(|fell| Points::whole(if fell { -1 } else { 0 }));
     let at = desk.knowing(None, run)?;
     let judged =
         desk.offices[at].with(|ports| change::claims(ports, words, run, citations, delta))?;
     Ok(payload::claims(&judged))
 }
 
+/// The sealed receipt of a finished change, or what is known of one that is not.
 fn make_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
-    let id = arguments.needed("intent_id")?;
-    let format = arguments.text("format")?.unwrap_or("markdown");
-    let at = desk.knowing(Some(id), None)?;
+    let id = arguments.text("intent_id")?;
+    let run = arguments.text("run_id")?;
+    let format = arguments.format("markdown")?;
+    let parts = [
+        (
+            "blast_radius",
+            arguments.flag("include_blast_radius", true)?,
+        ),
+        (
+            "patch_contract",
+            arguments.flag("include_patch_contract", true)?,
+        ),
+    ];
+    arguments.end()?;
+    let at = desk.knowing(id, run)?;
     let session = desk.session.clone();
-    let (document, digest) =
-        desk.offices[at].with(|ports| change::make_receipt(ports, &session, id))?;
-    Ok(payload::found_receipt(Some(&document), &digest, format))
+    let office = &mut desk.offices[at];
+    let id = office.with(|ports| change::meant(ports, &session, id, run))?;
+    let (mut document, digest) = match office.evidence(&id, RECEIPT)? {
+        Some(document) => {
+            let digest = receipt::digest(&document);
+            (document, digest)
+        }
+        None => office.with(|ports| change::make_receipt(ports, &session, &id))?,
+    };
+    let omitted: Vec<&str> = parts
+        .iter()
+        .filter(|(_, kept)| !kept)
+        .map(|(name, _)| *name)
+        .collect();
+    if let Value::Object(fields) = &mut document {
+        fields.retain(|name, _| !omitted.contains(&name.as_str()));
+    }
+    let mut value = payload::found_receipt(Some(&document), &digest, format);
+    if !omitted.is_empty() {
+        // The digest is that of the whole receipt.
+        value["omitted_sections"] = json!(omitted);
+    }
+    Ok(value)
+}
+
+/// What a document of evidence is looked up by: its digest, or the run it is about.
+fn key<'a>(given: &'a Given, name: &'static str) -> Result<(String, Option<&'a str>), Trouble> {
+    let mut arguments = Arguments::new(given);
+    let digest = arguments.text(name)?;
+    match (digest, arguments.text("run_id")?) {
+        (Some(digest), _) => Ok((digest.to_owned(), Some(digest))),
+        (None, Some(run)) => Ok((by_run(run), None)),
+        (None, None) => {
+            let words = format!("say which, by `{name}` or by `run_id`");
+            Err(Trouble::Request(words))
+        }
+    }
 }
 
 fn get_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
-    let mut arguments = Arguments::new(given);
-    let digest = arguments.needed("receipt_digest")?;
-    let format = arguments.text("format")?.unwrap_or("structured");
-    let found = desk.offices[at].document(digest, "receipt.json", receipt::digest)?;
-    Ok(payload::found_receipt(found.as_ref(), digest, format))
+    let (key, asked) = key(given, "receipt_digest")?;
+    let format = Arguments::new(given).format("structured")?;
+    let found = desk.offices[at].document(&key, RECEIPT)?;
+    let own = found.as_ref().map(receipt::digest).unwrap_or_default();
+    let found = found.filter(|_| asked.is_none_or(|asked| asked == own));
+    let shown = asked.unwrap_or(&own);
+    Ok(payload::found_receipt(found.as_ref(), shown, format))
 }
 
 fn get_trail(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
-    let digest = Arguments::new(given).needed("patch_trail_digest")?;
-    let own = |trail: &Value| {
-        trail["patch_trail_digest"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let found = desk.offices[at].document(digest, "trail.json", own)?;
-    Ok(payload::found_trail(found.as_ref(), digest))
+    let (key, asked) = key(given, "patch_trail_digest")?;
+    let found = desk.offices[at].document(&key, TRAIL)?;
+    let own = |trail: &Value| asked.is_none_or(|asked| trail["patch_trail_digest"] == json!(asked));
+    let found = found.filter(own);
+    Ok(payload::found_trail(
+        found.as_ref(),
+        asked.unwrap_or_default(),
+    ))
 }
 
 fn forget(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
-    let at = match text(given, "root") {
+    let mut arguments = Arguments::new(given);
+    let root = arguments.text("root")?;
+    arguments.end()?;
+    let at = match root {
         Some(root) => desk.at(root)?.0,
         None => desk.knowing(None, None)?,
     };

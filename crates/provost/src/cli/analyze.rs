@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::structure::baseline::{Baseline, LARGEST, Seen};
 use provost_core::structure::{Category, Finding, Formula, Report, Settings};
 use provost_core::wording::counted;
 use provost_dialects::sarif;
@@ -12,6 +14,7 @@ use provost_engine::ports::Lens as _;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
 use crate::lens;
 use crate::place::Place;
 use crate::show::plain;
@@ -29,7 +32,9 @@ const PLACES: usize = 4;
 
 Example:
   provost analyze
-  provost analyze --sarif > structure.sarif"
+  provost analyze --sarif > structure.sarif
+  provost analyze --write-baseline provost.baseline.json
+  provost analyze --baseline provost.baseline.json"
 )]
 pub(super) struct Analyze {
     /// The checkout, or a directory in one; the current directory if none is named.
@@ -48,6 +53,15 @@ pub(super) struct Analyze {
     /// List every finding, also those that are not sure enough to decide anything.
     #[arg(long)]
     all: bool,
+
+    /// Findings that the repository accepts: only others count, and with any of those the answer is
+    /// no.
+    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
+    baseline: Option<PathBuf>,
+
+    /// Accept everything that is found now: write it to this file.
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -80,7 +94,64 @@ pub(super) fn run(analyze: &Analyze) -> Outcome {
     }
     let mut json = serde_json::to_value(&report).unwrap_or_default();
     json["digest"] = json!(report.digest());
-    Ok(Answer::data(json, render(&report, analyze.all)))
+    let mut text = render(&report, analyze.all);
+    let mut exit = Exit::Yes;
+    if let Some(path) = &analyze.write_baseline {
+        let baseline = Baseline::of(&report);
+        std::fs::write(path, baseline.render())
+            .map_err(|error| Failure::new(Code::HostFailed, unwritable(path, &error)))?;
+        let count = counted(baseline.findings.len(), "finding");
+        text += &format!("{count} accepted in {}\n", plain(&path.to_string_lossy()));
+        json["baseline_written"] = json!(baseline.digest());
+    }
+    if let Some(path) = &analyze.baseline {
+        let seen = baseline(path, &report)?;
+        let new = seen.new_in(&report);
+        text += &novel(&new);
+        json["baseline"] = seen.told(&report);
+        json["new_findings"] = json!(new.iter().map(|one| &one.id).collect::<Vec<_>>());
+        if !new.is_empty() {
+            exit = Exit::No;
+        }
+    }
+    Ok(Answer { exit, json, text })
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("`{}` cannot be written: {error}", path.display())
+}
+
+/// Reads a baseline that somebody named; one that cannot count is an error and not an empty one.
+fn baseline(path: &Path, report: &Report) -> Result<Seen, Failure> {
+    let shown = path.display().to_string();
+    let bytes = input::read(path, usize::try_from(LARGEST).unwrap_or(usize::MAX))?;
+    let hint = "make it anew: provost analyze --write-baseline FILE";
+    let seen = Seen::of(&shown, Some(&bytes), report);
+    match &seen {
+        Seen::Trusted { .. } => Ok(seen),
+        Seen::Invalid { why, .. } => {
+            let words = format!("`{shown}` is no baseline: {why}");
+            Err(Failure::new(Code::InputInvalid, words).hint(hint))
+        }
+        Seen::Incompatible { .. } | Seen::Missing => {
+            let words = format!("`{shown}` was made by another version or by other settings");
+            Err(Failure::new(Code::InputInvalid, words).hint(hint))
+        }
+    }
+}
+
+fn novel(new: &[&Finding]) -> String {
+    if new.is_empty() {
+        return "nothing is new against the baseline\n".to_owned();
+    }
+    let mut text = format!(
+        "{} against the baseline\n",
+        counted(new.len(), "new finding")
+    );
+    for finding in new.iter().take(SHOWN) {
+        text += &format!("  {}: {}\n", plain(&finding.id), plain(&finding.message));
+    }
+    text
 }
 
 fn render(report: &Report, all: bool) -> String {

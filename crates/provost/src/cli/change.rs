@@ -31,7 +31,7 @@ pub(super) struct Change {
 #[derive(Subcommand)]
 enum Command {
     /// Analyse the checkout; needed before a start, and again after the last edit.
-    Analyze,
+    Analyze(Analysis),
     /// Declare what you will touch, and learn whether you may edit now.
     Start(Start),
     /// Say what you touched, and get a verdict and a receipt.
@@ -60,10 +60,34 @@ enum Command {
     Compare(Compare),
     /// Hold what somebody says about the code against what is known.
     Claims(Claims),
+    /// Hold an analysis of yours against limits.
+    Gates(Gates),
+    /// Print all of what a start found to be reached, by the name or digest that it told.
+    Blast(Digest),
     /// Close what is over, and what dead agents left.
     Gc,
     /// Begin one of your intents anew, or close one that nobody lives for.
     Reset(Which),
+}
+
+#[derive(Args)]
+struct Analysis {
+    /// Where findings are listed that the repository accepts; without it `provost.baseline.json`, if
+    /// that is there.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<String>,
+}
+
+#[derive(Args)]
+struct Gates {
+    /// The analysis; without one, the newest.
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+
+    /// A switch of the tool `evaluate_gates`, by its name (`fail_cycles`) or with its number
+    /// (`fail_complexity=20`); repeatable.
+    #[arg(long = "gate", value_name = "NAME[=NUMBER]", required = true)]
+    gates: Vec<String>,
 }
 
 #[derive(Args)]
@@ -255,7 +279,22 @@ fn request(command: &Command, root: &str) -> (&'static str, Map<String, Value>) 
         ("manage_change_intent", given)
     };
     let (tool, given) = match command {
-        Command::Analyze => ("analyze_repository", json!({ "root": root })),
+        Command::Analyze(analysis) => {
+            let given = json!({ "root": root, "baseline_path": analysis.baseline });
+            ("analyze_repository", given)
+        }
+        Command::Gates(gates) => ("evaluate_gates", switches(gates)),
+        Command::Blast(blast) => {
+            let name = if blast.digest.starts_with("blast-") {
+                "blast_artifact_id"
+            } else {
+                "projection_digest"
+            };
+            (
+                "get_blast_artifact",
+                json!({ "root": root, name: blast.digest }),
+            )
+        }
         Command::Start(start) => ("start_controlled_change", declared(start, root, "block")),
         Command::Queue(start) => ("start_controlled_change", declared(start, root, "queue")),
         Command::Finish(finish) => ("finish_controlled_change", finished(finish)),
@@ -307,6 +346,22 @@ fn request(command: &Command, root: &str) -> (&'static str, Map<String, Value>) 
     }
 }
 
+fn switches(gates: &Gates) -> Value {
+    let mut given = json!({ "run_id": gates.run });
+    for gate in &gates.gates {
+        match gate.split_once('=') {
+            None => given[gate.as_str()] = json!(true),
+            // What is no number is refused by the tool, in words.
+            Some((name, number)) => {
+                given[name] = number
+                    .parse()
+                    .map_or_else(|_| json!(number), |one: i64| json!(one));
+            }
+        }
+    }
+    given
+}
+
 fn declared(start: &Start, root: &str, on_conflict: &str) -> Value {
     let policy = if start.continue_own_wip {
         "continue_own_wip"
@@ -353,7 +408,8 @@ fn shown(value: Value) -> Answer {
     let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
         || value["claims"]["valid"] == json!(false)
         || value["valid"] == json!(false)
-        || value["lease_renewed"] == json!(false);
+        || value["lease_renewed"] == json!(false)
+        || value["would_fail"] == json!(true);
     let exit = match word("status").as_str() {
         "needs_analysis" | "queued" | "unverified" => Exit::NotNow,
         "blocked" | "violated" | "expired" | "not_found" => Exit::No,

@@ -1,11 +1,15 @@
 //! `provost verify`: whether a bundle is intact, complete and authentic.
 
+mod changed;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::bundle::key::{NamedKey, PublicKey};
-use provost_core::bundle::sealed;
-use provost_core::bundle::verify::{self, Answer as Found, Pins, Question, Report, Signer, State};
+use provost_core::bundle::verify::{
+    self, Answer as Found, Finding, Pins, Question, Report, Signer, State,
+};
+use provost_core::bundle::{change, sealed};
 use provost_core::code::Code;
 use provost_core::path::is_segment;
 use provost_host::bundle::Directory;
@@ -21,7 +25,8 @@ const MOST_SHOWN: usize = 50;
 /// Say whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run: its id, a part of it, or `last`; or a plan or a chain.
+    /// The directory of a bundle, or a run: its id, a part of it, or `last`; or a plan, a chain or
+    /// a controlled change.
     #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
@@ -46,8 +51,13 @@ pub(super) fn run(verify: &Verify) -> Outcome {
         return Ok(sealed::verify(&directory, &keys).into());
     }
     let want_key = want.as_ref().map(|want| &want.key);
-    let report = verify::verify(&directory, &keys, &place.pins, want_key);
     let names: Vec<&NamedKey> = known.iter().chain(&want).collect();
+    if place.is_change || change::is_one(&directory) {
+        let pin = place.pins.ledger.as_ref();
+        let report = change::verify(&directory, &keys, pin, want_key);
+        return Ok(changed::answer(&report, &names));
+    }
+    let report = verify::verify(&directory, &keys, &place.pins, want_key);
     Ok(Answer {
         exit: report.exit(),
         json: serde_json::to_value(report.verdict()).unwrap_or_default(),
@@ -59,14 +69,18 @@ pub(super) fn run(verify: &Verify) -> Outcome {
 struct Place {
     directory: PathBuf,
     pins: Pins,
+    /// Whether it is known to be the evidence of a controlled change.
+    is_change: bool,
 }
 
 /// Finds the bundle that `argument` names. A directory needs neither repository nor registry.
 fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     if argument.is_dir() {
+        let (pins, is_change) = pins_beside(argument)?;
         return Ok(Place {
             directory: argument.to_owned(),
-            pins: pins_beside(argument)?.unwrap_or_default(),
+            pins,
+            is_change,
         });
     }
     let place = crate::place::Place::find().map_err(|_| {
@@ -80,27 +94,46 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     for records in [place.plans(), place.chains()] {
         let directory = records.join(&*name);
         if is_segment(&name) && directory.is_dir() {
-            let pins = Pins::default();
-            return Ok(Place { directory, pins });
+            return Ok(Place {
+                directory,
+                pins: Pins::default(),
+                is_change: false,
+            });
         }
     }
+    let directory = place.changes().join(&*name);
+    if is_segment(&name) && directory.is_dir() {
+        return Ok(Place {
+            directory,
+            pins: place.pins_of_change(&name)?,
+            is_change: true,
+        });
+    }
     let run_id = place.find_run(&name)?;
-    let directory = place.run(&run_id);
-    let pins = place.pins(&run_id)?;
-    Ok(Place { directory, pins })
+    Ok(Place {
+        directory: place.run(&run_id),
+        pins: place.pins(&run_id)?,
+        is_change: false,
+    })
 }
 
-/// The pins of a bundle that lies among the runs of a repository; `None` for any other.
-fn pins_beside(directory: &Path) -> Result<Option<Pins>, Failure> {
+/// The pins of what lies among the runs or the changes of a repository, none for anything else, and
+/// whether it is a change.
+fn pins_beside(directory: &Path) -> Result<(Pins, bool), Failure> {
+    let nothing = (Pins::default(), false);
     let Ok(place) = crate::place::Place::of(directory) else {
-        return Ok(None);
+        return Ok(nothing);
     };
     let real = |path: &Path| path.canonicalize().ok();
-    let run_id = real(directory).and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    let Some(run_id) = run_id.filter(|id| real(&place.run(id)) == real(directory)) else {
-        return Ok(None);
-    };
-    place.pins(&run_id).map(Some)
+    let here = real(directory);
+    let name = here.as_ref().and_then(|path| path.file_name()?.to_str());
+    match name {
+        Some(id) if real(&place.run(id)) == here => Ok((place.pins(id)?, false)),
+        Some(id) if real(&place.changes().join(id)) == here => {
+            Ok((place.pins_of_change(id)?, true))
+        }
+        _ => Ok(nothing),
+    }
 }
 
 pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
@@ -115,11 +148,11 @@ pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
 fn render(report: &Report, names: &[&NamedKey]) -> String {
     let mut text = String::new();
     text += &line("intact", report.intact, intact(report));
-    text += &rows(report, Question::Intact);
+    text += &rows(&report.findings, Question::Intact);
     text += &line("complete", report.complete, complete(report));
-    text += &rows(report, Question::Complete);
+    text += &rows(&report.findings, Question::Complete);
     text += &line("authentic", report.authentic, &authentic(report, names));
-    text += &rows(report, Question::Authentic);
+    text += &rows(&report.findings, Question::Authentic);
     text += &about(report);
     text += &unvouched(report);
     let code = report.verdict().code;
@@ -164,26 +197,27 @@ fn complete(report: &Report) -> &'static str {
 }
 
 fn authentic(report: &Report, names: &[&NamedKey]) -> String {
+    match report.state {
+        State::Running => "a run is signed when it ends".into(),
+        State::Sealed | State::Unsealed | State::TailMissing => signed(&report.signer, names),
+    }
+}
+
+fn signed(signer: &Signer, names: &[&NamedKey]) -> String {
     let called = |key: &PublicKey| {
         let known = names.iter().find(|known| known.key == *key);
         known.map_or_else(|| key.to_string(), ToString::to_string)
     };
-    match (report.state, &report.signer) {
-        (State::Running, _) => "a run is signed when it ends".into(),
-        (_, Signer::Trusted(key)) => format!("signed by {}", called(key)),
-        (_, Signer::Another(key)) => format!("signed by {}, not by the key asked for", called(key)),
-        (_, Signer::Unknown(_)) => "signed by a key that is not trusted here".into(),
-        (_, Signer::Nobody) => "there is no signature that holds".into(),
+    match signer {
+        Signer::Trusted(key) => format!("signed by {}", called(key)),
+        Signer::Another(key) => format!("signed by {}, not by the key asked for", called(key)),
+        Signer::Unknown(_) => "signed by a key that is not trusted here".into(),
+        Signer::Nobody => "there is no signature that holds".into(),
     }
 }
 
-fn rows(report: &Report, question: Question) -> String {
-    let of_question = || {
-        report
-            .findings
-            .iter()
-            .filter(|one| one.question == question)
-    };
+fn rows(findings: &[Finding], question: Question) -> String {
+    let of_question = || findings.iter().filter(|one| one.question == question);
     let mut text = String::new();
     for finding in of_question().take(MOST_SHOWN) {
         let row = format!("{}: {}", finding.path, finding.problem);

@@ -48,7 +48,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-fn find<'a>(answer: &'a Value, path: &str) -> Option<&'a Value> {
+pub(super) fn find<'a>(answer: &'a Value, path: &str) -> Option<&'a Value> {
     let mut here = answer;
     for part in path.split('.') {
         here = match here {

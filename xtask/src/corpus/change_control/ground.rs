@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value, json};
 
 use super::agent::Agent;
-use super::expect::{Variables, compare, resolve};
+use super::expect::{Variables, compare, find, resolve};
 use super::{Case, text};
 
 type Step = Map<String, Value>;
@@ -133,6 +133,7 @@ impl Ground {
                 self.agents.remove(name);
                 self.start(name)
             }
+            "accept" => self.accept(),
             "age" | "drop_snapshot" | "corrupt" | "reuse_pid" => self.damage(step),
             "tamper_before_run" => self.tamper(step),
             "parallel" => self.parallel(step),
@@ -140,14 +141,31 @@ impl Ground {
             _ => {
                 let (tool, arguments) = self.request(step)?;
                 let agent = self.agents.get_mut(text(step, "agent"));
-                let answer = agent.ok_or("no such agent")?.call(tool, &arguments)?;
+                let answer = agent.ok_or("no such agent")?.call(&tool, &arguments)?;
                 self.settle(step, &answer)
             }
         }
     }
 
+    /// Makes everything that is found now the baseline of the repository.
+    fn accept(&self) -> Result<(), String> {
+        let file = self.root.join("provost.baseline.json");
+        let output = Command::new(&self.program)
+            .current_dir(&self.root)
+            .env("HOME", &self.home)
+            .args(["analyze", "--write-baseline"])
+            .arg(file)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// The tool that a step means, and its arguments.
-    fn request(&self, step: &Step) -> Result<(&'static str, Value), String> {
+    fn request(&self, step: &Step) -> Result<(String, Value), String> {
         let manage = "manage_change_intent";
         let (tool, fixed, names): (_, Value, &[(&str, &str)]) = match text(step, "op") {
             "analyze" => ("analyze_repository", json!({}), &[]),
@@ -187,13 +205,15 @@ impl Ground {
                 json!({ "receipt_digest": self.last_receipt }),
                 &[],
             ),
+            // Any other tool, by its name; `options` has its arguments.
+            "tool" => (text(step, "tool"), json!({}), &[]),
             other => return Err(format!("unknown step `{other}`")),
         };
         let mut arguments = fixed;
         let rooted = [
             "analyze", "start", "list", "gc", "reset", "recover", "receipt",
         ];
-        if rooted.contains(&text(step, "op")) {
+        if rooted.contains(&text(step, "op")) || step.get("rooted") == Some(&json!(true)) {
             arguments["root"] = json!(self.root);
         }
         for (from, to) in names {
@@ -207,7 +227,7 @@ impl Ground {
                 arguments[name] = resolve(value, &self.variables);
             }
         }
-        Ok((tool, arguments))
+        Ok((tool.to_owned(), arguments))
     }
 
     /// Keeps what a later step needs, and holds the answer against what is expected.
@@ -220,6 +240,13 @@ impl Ground {
             };
             self.variables
                 .insert(name.to_owned(), answer[field].clone());
+        }
+        let kept = step.get("keep").and_then(Value::as_object);
+        for (name, path) in kept.into_iter().flatten() {
+            let found = answer.as_ref().ok().zip(path.as_str());
+            let found = found.and_then(|(answer, path)| find(answer, path));
+            let found = found.ok_or_else(|| format!("there is no {path} to keep"))?;
+            self.variables.insert(name.clone(), found.clone());
         }
         if let (Ok(answer), "finish") = (answer, text(step, "op")) {
             self.last_receipt = answer["receipt"]["receipt_digest"]["value"].clone();
@@ -235,7 +262,7 @@ impl Ground {
             .get("steps")
             .and_then(Value::as_array)
             .ok_or("no steps")?;
-        let mut lanes: BTreeMap<String, Vec<(Step, &'static str, Value)>> = BTreeMap::new();
+        let mut lanes: BTreeMap<String, Vec<(Step, String, Value)>> = BTreeMap::new();
         for inner in steps.iter().filter_map(Value::as_object) {
             let (tool, arguments) = self.request(inner)?;
             let lane = lanes.entry(text(inner, "agent").to_owned()).or_default();
@@ -249,8 +276,8 @@ impl Ground {
                     continue;
                 };
                 threads.push(scope.spawn(move || {
-                    let one = |(step, tool, arguments): (Step, &'static str, Value)| {
-                        let answer = agent.call(tool, &arguments).unwrap_or_else(Err);
+                    let one = |(step, tool, arguments): (Step, String, Value)| {
+                        let answer = agent.call(&tool, &arguments).unwrap_or_else(Err);
                         (step, answer)
                     };
                     lane.into_iter().map(one).collect::<Vec<_>>()

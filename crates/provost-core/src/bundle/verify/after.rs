@@ -211,7 +211,7 @@ impl Reader<'_> {
         let envelope: Envelope = json::from_value(value.clone())
             .map_err(|error| format!("its statement does not parse: {error}"))?;
         holds(envelope.signatures.len() == 1, "is not signed once")?;
-        let examined = seal::examine(&envelope, self.bundle);
+        let examined = seal::examine(&envelope, self.bundle.trusted, self.bundle.want_key);
         // Of a key that does not count here, all that can be said is that it sealed the run.
         let sealed_too = match &examined.signer {
             Signer::Trusted(_) | Signer::Nobody => false,

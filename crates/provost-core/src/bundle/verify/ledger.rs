@@ -4,7 +4,7 @@ use super::FINAL_EVENT;
 use super::read::{ATTESTATION, Bundle, LEDGER, MANIFEST};
 use super::report::{Finding, State};
 use crate::bundle::statement::LedgerHead;
-use crate::record::{ChainError, Head, Record};
+use crate::record::{Head, Record};
 use crate::wording::counted;
 
 /// How far the run came.
@@ -109,7 +109,7 @@ pub(super) fn head(bundle: &Bundle<'_>) -> Vec<Finding> {
 }
 
 /// Whether the records of the chain `name` reach `known` and have its hash there.
-pub(super) fn compare(
+pub(crate) fn compare(
     name: &str,
     records: &[Record],
     known: &LedgerHead,
@@ -135,8 +135,9 @@ pub(super) fn compare(
     }
 }
 
-pub(super) fn words(error: &ChainError) -> String {
-    match std::error::Error::source(error) {
+/// An error in words, with what caused it.
+pub(crate) fn words(error: &impl std::error::Error) -> String {
+    match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }

@@ -58,7 +58,7 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
     match tree::diff(&predicate.base_tree, candidate, look) {
         Ok(changes) => {
             let withheld = &bundle.course.withheld;
-            findings.extend(contents(&changes, &objects, &withheld));
+            findings.extend(contents(&changes, &objects, withheld));
             findings.extend(scope(bundle, predicate, &changes));
             if let Some(listed) = listed {
                 findings.extend(compare(&changes, &listed));

@@ -1,5 +1,6 @@
 //! Opens the seal: who signed, and what.
 
+use super::ledger::words;
 use super::read::{ATTESTATION, Bundle};
 use super::report::{Finding, Signer};
 use crate::bundle::dsse::{Envelope, OpenError};
@@ -15,7 +16,7 @@ pub(super) fn open(bundle: &mut Bundle<'_>, problems: &mut Vec<Finding>) {
         Ok(envelope) => envelope,
         Err(error) => return problems.push(Finding::unsigned(ATTESTATION, words(&error))),
     };
-    let opened = examine(&envelope, bundle);
+    let opened = examine(&envelope, bundle.trusted, bundle.want_key);
     bundle.envelope = Some(envelope);
     bundle.signer = opened.signer;
     problems.extend(opened.finding);
@@ -31,30 +32,29 @@ pub(super) fn open(bundle: &mut Bundle<'_>, problems: &mut Vec<Finding>) {
 }
 
 /// What an envelope came to.
-pub(super) struct Examined {
+pub(crate) struct Examined {
     /// Who signed it.
-    pub(super) signer: Signer,
+    pub(crate) signer: Signer,
     /// What was signed, unless a signature is wrong. With an unknown key it is only claimed.
-    pub(super) payload: Option<Vec<u8>>,
+    pub(crate) payload: Option<Vec<u8>>,
     /// What is wrong with the signature.
-    pub(super) finding: Option<Finding>,
+    pub(crate) finding: Option<Finding>,
 }
 
-/// Opens `envelope` with the keys of the reader.
-pub(super) fn examine(envelope: &Envelope, bundle: &Bundle<'_>) -> Examined {
-    let keys: Vec<PublicKey> = bundle
-        .want_key
-        .into_iter()
-        .chain(bundle.trusted)
-        .copied()
-        .collect();
+/// Opens `envelope` with the keys of the reader, of which only `want_key` will do if it is given.
+pub(crate) fn examine(
+    envelope: &Envelope,
+    trusted: &[PublicKey],
+    want_key: Option<&PublicKey>,
+) -> Examined {
+    let keys: Vec<PublicKey> = want_key.into_iter().chain(trusted).copied().collect();
     let refused = |signer, payload, problem: String| Examined {
         signer,
         payload,
         finding: Some(Finding::unsigned(ATTESTATION, problem)),
     };
     match envelope.open(&keys) {
-        Ok(opened) if bundle.want_key.is_some_and(|key| *key != opened.key) => {
+        Ok(opened) if want_key.is_some_and(|key| *key != opened.key) => {
             let problem = format!(
                 "is signed by another key than the one asked for: {}",
                 opened.key
@@ -76,13 +76,6 @@ pub(super) fn examine(envelope: &Envelope, bundle: &Bundle<'_>) -> Examined {
             refused(Signer::Unknown(keyid), payload, problem)
         }
         Err(error) => refused(Signer::Nobody, None, words(&error)),
-    }
-}
-
-fn words(error: &OpenError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
     }
 }
 

@@ -1,23 +1,24 @@
 //! Keeps what a finish came to: the receipt, the record of the chain, the signature.
 
+use provost_core::bundle::change::{AFTER, RECEIPT, TRAIL};
 use provost_core::intent::answer::Finished;
 use provost_core::intent::course::Happening;
-use provost_core::intent::finish::Status;
 use provost_core::intent::receipt::{self, Facts};
-use provost_core::intent::record::Intent;
 use provost_core::intent::request::FinishRequest;
 use provost_core::intent::workspace::Workspace;
 use serde_json::{Value, json};
 
-use super::super::look::statement;
-use super::super::{ChangeError, Ports, bytes, wrong};
+use super::super::{ChangeError, Ports, wrong};
 
-/// Makes the receipt and keeps it.
+/// The names and digests of files that go with a record.
+pub(super) type Kept = Vec<(&'static str, String)>;
+
+/// Makes the receipt and keeps it; gives the receipt with its digest, and what was kept.
 pub(super) fn seal(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     done: &Finished,
-) -> Result<(Value, String), ChangeError> {
+) -> Result<((Value, String), Kept), ChangeError> {
     let (Some(check), Some(verified), Some(hygiene), Some(workspace)) =
         (&done.check, &done.verified, &done.hygiene, &done.workspace)
     else {
@@ -41,24 +42,27 @@ pub(super) fn seal(
         tree: workspace.tree.as_deref(),
         review: request.review.as_deref(),
     });
+    let mut kept = vec![ports.keep(&intent.intent_id, RECEIPT, &receipt)?];
     let value = receipt::digest(&receipt);
-    ports
-        .chronicle
-        .put(&intent.intent_id, "receipt.json", &bytes(&receipt))?;
     if let Some(trail) = &done.trail {
-        ports
-            .chronicle
-            .put(&intent.intent_id, "trail.json", &bytes(trail))?;
+        kept.push(ports.keep(&intent.intent_id, TRAIL, trail)?);
         if let Some(digest) = trail["patch_trail_digest"].as_str() {
             ports.registry.keep_digest(digest, &intent.intent_id)?;
         }
     }
-    ports.registry.keep_digest(&value, &intent.intent_id)?;
-    Ok((receipt, value))
+    let run = receipt::by_run(after.unwrap_or(&intent.run_id));
+    for key in [&value, &run] {
+        ports.registry.keep_digest(key, &intent.intent_id)?;
+    }
+    Ok(((receipt, value), kept))
 }
 
 /// Writes into the chain what was found.
-pub(super) fn write_down(ports: &mut Ports<'_>, done: &Finished) -> Result<(), ChangeError> {
+pub(super) fn write_down(
+    ports: &mut Ports<'_>,
+    done: &Finished,
+    files: &[(&'static str, String)],
+) -> Result<(), ChangeError> {
     let id = &done.intent.intent_id;
     let receipt = done.receipt.as_ref().map(|(_, digest)| digest.as_str());
     let facts = json!({
@@ -70,22 +74,11 @@ pub(super) fn write_down(ports: &mut Ports<'_>, done: &Finished) -> Result<(), C
         "workspace_digest": done.workspace.as_ref().map(Workspace::digest),
         "receipt_sha256": receipt,
     });
-    ports.note(Happening::Judged, id, facts)?;
-    Ok(())
-}
-
-/// Signs what a change came to, with the end of its chain.
-pub(super) fn attest(
-    ports: &mut Ports<'_>,
-    intent: &Intent,
-    status: Status,
-    digest: &str,
-) -> Result<(), ChangeError> {
-    let (next, hash) = ports.chronicle.head(&intent.intent_id)?;
-    let statement = statement(intent, digest, status, next, &hash);
-    let envelope = ports.signer.sign(&bytes(&statement))?;
-    ports
-        .chronicle
-        .put(&intent.intent_id, "attestation.dsse.json", &envelope)?;
+    let after = done
+        .after_digest
+        .iter()
+        .map(|digest| (AFTER, digest.clone()));
+    let files: Kept = files.iter().cloned().chain(after).collect();
+    ports.note(Happening::Judged, id, facts, &files)?;
     Ok(())
 }

@@ -37,6 +37,7 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
         peers_digest: String::new(),
         radius_level: String::new(),
         snapshot: None,
+        baseline_sha256: None,
     }
 }
 

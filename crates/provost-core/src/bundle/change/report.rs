@@ -1,0 +1,158 @@
+//! What verifying the evidence of a change found, and what follows from it.
+
+use serde_json::json;
+
+use crate::bundle::key::PublicKey;
+use crate::bundle::verify::{Answer, Finding, Question, Signer};
+use crate::code::Code;
+use crate::exit::Exit;
+use crate::verdict::Verdict;
+
+/// What verification found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeReport {
+    /// The intent, if the evidence says.
+    pub intent_id: Option<String>,
+    /// What the last finish came to; to be believed only as far as the three answers go.
+    pub status: Option<String>,
+    /// Whether the change is over; likewise.
+    pub ended: bool,
+    /// Whether no byte differs.
+    pub intact: Answer,
+    /// Whether nothing is missing.
+    pub complete: Answer,
+    /// Whether somebody trusted signed it.
+    pub authentic: Answer,
+    /// Who signed it.
+    pub signer: Signer,
+    /// Whether the reader asked for one key.
+    pub key_was_asked_for: bool,
+    /// Everything that does not hold, by question and place.
+    pub findings: Vec<Finding>,
+}
+
+/// What the evidence says of itself.
+pub(super) struct Said {
+    pub(super) intent_id: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) ended: bool,
+    /// Whether there is a statement that files can be held against.
+    pub(super) stated: bool,
+}
+
+impl ChangeReport {
+    pub(super) fn of(
+        said: Said,
+        signer: Signer,
+        want_key: Option<&PublicKey>,
+        mut findings: Vec<Finding>,
+    ) -> Self {
+        findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
+        findings.dedup();
+        let unless = |question: Question, otherwise: Answer| {
+            let fails = findings.iter().any(|one| one.question == question);
+            if fails { Answer::No } else { otherwise }
+        };
+        let anchored = match (&signer, said.stated) {
+            (Signer::Trusted(_) | Signer::Another(_), true) => Answer::Yes,
+            (Signer::Unknown(_) | Signer::Nobody, _) | (_, false) => Answer::Open,
+        };
+        let ended = if said.ended {
+            Answer::Yes
+        } else {
+            Answer::Open
+        };
+        let vouched = match &signer {
+            Signer::Trusted(_) => Answer::Yes,
+            Signer::Another(_) | Signer::Unknown(_) | Signer::Nobody => Answer::No,
+        };
+        Self {
+            intact: unless(Question::Intact, anchored),
+            complete: unless(Question::Complete, ended),
+            authentic: unless(Question::Authentic, vouched),
+            intent_id: said.intent_id,
+            status: said.status,
+            ended: said.ended,
+            signer,
+            key_was_asked_for: want_key.is_some(),
+            findings,
+        }
+    }
+
+    /// The rule that decides, worst first. A change is signed from its first record on, so a
+    /// missing signature weighs more than that it goes on.
+    pub fn code(&self) -> Code {
+        if self.intact == Answer::No {
+            return Code::EvidenceAltered;
+        }
+        if self.complete == Answer::No {
+            return Code::EvidenceIncomplete;
+        }
+        match (&self.signer, self.authentic) {
+            (Signer::Nobody, _) | (Signer::Trusted(_), Answer::No | Answer::Open) => {
+                Code::SignatureInvalid
+            }
+            (Signer::Another(_) | Signer::Unknown(_), _) => Code::KeyUnknown,
+            (Signer::Trusted(_), Answer::Yes) if self.intact != Answer::Yes => {
+                Code::SignatureInvalid
+            }
+            (Signer::Trusted(_), Answer::Yes) if !self.ended => Code::RunUnfinished,
+            (Signer::Trusted(_), Answer::Yes) => Code::Ok,
+        }
+    }
+
+    /// Whether everything that is there can be believed, over or not.
+    pub fn holds(&self) -> bool {
+        matches!(self.code(), Code::Ok | Code::RunUnfinished)
+    }
+
+    /// The answer as a verdict: an allow only if all three answers are yes.
+    pub fn verdict(&self) -> Verdict {
+        let code = self.code();
+        let because = |words: &str| match self.findings.first() {
+            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
+            None => words.to_owned(),
+        };
+        let reason = match code {
+            Code::Ok => "the evidence is intact, complete and authentic".to_owned(),
+            Code::EvidenceAltered => because("the evidence was altered"),
+            Code::EvidenceIncomplete => because("the evidence is incomplete"),
+            Code::RunUnfinished => "the change is not over yet".to_owned(),
+            _ => because("the signature cannot be relied on"),
+        };
+        let verdict = if code == Code::Ok {
+            Verdict::allow(reason)
+        } else {
+            Verdict::deny(code, reason)
+        };
+        verdict.with(self.facts())
+    }
+
+    /// How a command that answers with this report ends; as for runs.
+    pub fn exit(&self) -> Exit {
+        match self.code() {
+            Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
+            code => code.exit(),
+        }
+    }
+
+    fn facts(&self) -> serde_json::Value {
+        let (signer, key) = match &self.signer {
+            Signer::Trusted(key) => ("trusted", Some(key.id())),
+            Signer::Another(key) => ("another", Some(key.id())),
+            Signer::Unknown(id) => ("unknown", Some(id.clone())),
+            Signer::Nobody => ("nobody", None),
+        };
+        json!({
+            "intent_id": self.intent_id,
+            "status": self.status,
+            "ended": self.ended,
+            "intact": self.intact,
+            "complete": self.complete,
+            "authentic": self.authentic,
+            "signer": signer,
+            "keyid": key,
+            "findings": self.findings,
+        })
+    }
+}

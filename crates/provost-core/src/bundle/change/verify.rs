@@ -1,0 +1,287 @@
+//! Verifies the evidence of a change from its bytes alone, with the three answers of a bundle.
+//!
+//! # Invariants
+//!
+//! - Every file is read once, so what was hashed is what was judged.
+//! - Nothing of the statement is believed before its signature holds.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::report::{ChangeReport, Said};
+use super::{
+    AFTER, BEFORE, BLAST, ChangePredicate, ChangeStatement, Course, INTENT, RECEIPT, TRAIL,
+    spelled, state,
+};
+use crate::bundle::dsse::Envelope;
+use crate::bundle::key::PublicKey;
+use crate::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
+use crate::bundle::report::Sha256;
+use crate::bundle::statement::{LedgerHead, PredicateType};
+use crate::bundle::verify::{Examined, Files, Finding, Signer, compare, examine, words};
+use crate::intent::course::Happening;
+use crate::intent::record::Intent;
+use crate::json;
+use crate::path::RawPath;
+use crate::record::{self, Head, Record};
+
+/// The files that a change leaves and a run does not.
+const OURS: [&str; 6] = [INTENT, BEFORE, AFTER, RECEIPT, TRAIL, BLAST];
+
+/// Whether `files` are the evidence of a change.
+pub fn is_one(files: &dyn Files) -> bool {
+    let names = files.names();
+    let has = |name: &str| names.contains(&RawPath::new(name));
+    OURS.into_iter().any(has) && ![CONTRACT, MANIFEST].into_iter().any(has)
+}
+
+/// A file as it was read, or in words why it was not.
+type Read = Result<Vec<u8>, String>;
+
+struct Evidence<'a> {
+    files: BTreeMap<RawPath, Read>,
+    trusted: &'a [PublicKey],
+    want_key: Option<&'a PublicKey>,
+}
+
+/// Verifies the evidence of a change.
+///
+/// `pin` is where its chain ends as known from elsewhere; the rest is as for a bundle.
+pub fn verify(
+    files: &dyn Files,
+    trusted: &[PublicKey],
+    pin: Option<&Head>,
+    want_key: Option<&PublicKey>,
+) -> ChangeReport {
+    let read = |name: RawPath| {
+        let bytes = files.read(&name);
+        (name, bytes)
+    };
+    let evidence = Evidence {
+        files: files.names().into_iter().map(read).collect(),
+        trusted,
+        want_key,
+    };
+    let mut findings = Vec::new();
+    let records = evidence.chain(&mut findings);
+    let (signer, statement) = evidence.seal(&mut findings);
+    if let (Some(pin), Some(records)) = (pin.and_then(LedgerHead::of), &records) {
+        findings.extend(compare(LEDGER, records, &pin, "the registry knows"));
+    }
+    if let (Some(records), Some(statement)) = (&records, &statement) {
+        findings.extend(held_against(records, statement));
+    }
+    let named = match (&records, &statement) {
+        (Some(records), _) => Course::of(records).files,
+        (None, Some(statement)) => subjects(statement),
+        (None, None) => BTreeMap::new(),
+    };
+    evidence.bytes(&named, &mut findings);
+    let predicate = statement.as_ref().map(|statement| &statement.predicate);
+    if let Some(records) = &records {
+        evidence.agree(records, &mut findings);
+    }
+    let said = said(predicate, records.as_deref());
+    ChangeReport::of(said, signer, want_key, findings)
+}
+
+/// What the evidence says of itself: by what is signed, or else by its chain.
+fn said(predicate: Option<&ChangePredicate>, records: Option<&[Record]>) -> Said {
+    match (predicate, records) {
+        (Some(predicate), _) => Said {
+            intent_id: Some(predicate.intent_id.clone()),
+            status: predicate.status.clone(),
+            ended: predicate.ended,
+            stated: true,
+        },
+        (None, records) => {
+            let course = Course::of(records.unwrap_or_default());
+            let first = records.and_then(<[Record]>::first);
+            Said {
+                intent_id: first.map(|record| record.event.run_id.clone()),
+                status: course.status,
+                ended: course.ended,
+                stated: false,
+            }
+        }
+    }
+}
+
+fn subjects(statement: &ChangeStatement) -> BTreeMap<String, Sha256> {
+    let one = |subject: &super::Subject<super::FileDigest>| {
+        (subject.name.clone(), subject.digest.sha256.clone())
+    };
+    statement.subject.iter().map(one).collect()
+}
+
+/// The chain ends where the statement says, and the statement says what follows from the chain.
+fn held_against(records: &[Record], statement: &ChangeStatement) -> Vec<Finding> {
+    let sealed = &statement.predicate.ledger_head;
+    let mut findings = compare(LEDGER, records, sealed, "the seal names");
+    if findings.is_empty() && records.len() as u64 > sealed.seq.saturating_add(1) {
+        findings.push(Finding::altered(LEDGER, "goes on after its sealed end"));
+    }
+    if findings.is_empty() && state(records).as_ref() != Some(statement) {
+        let problem = "the statement says something else than the chain";
+        findings.push(Finding::altered(ATTESTATION, problem));
+    }
+    findings
+}
+
+impl Evidence<'_> {
+    fn file(&self, name: &str) -> Option<&Read> {
+        self.files.get(&RawPath::new(name))
+    }
+
+    /// The records, if they are a chain; what is wrong with them is a finding.
+    fn chain(&self, findings: &mut Vec<Finding>) -> Option<Vec<Record>> {
+        let bytes = match self.file(LEDGER) {
+            None => {
+                findings.push(Finding::incomplete(LEDGER, "is missing"));
+                return None;
+            }
+            Some(Err(problem)) => {
+                findings.push(Finding::altered(LEDGER, problem));
+                return None;
+            }
+            Some(Ok(bytes)) => bytes,
+        };
+        let chain = match record::read(bytes, Head::genesis()) {
+            Ok(chain) => chain,
+            Err(error) => {
+                findings.push(Finding::altered(LEDGER, words(&error)));
+                return None;
+            }
+        };
+        if chain.whole < bytes.len() {
+            findings.push(Finding::altered(
+                LEDGER,
+                "ends with a line that is no record",
+            ));
+        }
+        match chain.records.first() {
+            None => findings.push(Finding::incomplete(LEDGER, "has no record")),
+            Some(first) => {
+                let begins = [Happening::Declared, Happening::Queued, Happening::Refused];
+                if !begins
+                    .map(Happening::name)
+                    .contains(&first.event.event_type.as_str())
+                {
+                    let place = format!("{LEDGER} record 0");
+                    findings.push(Finding::altered(place, "is not how a change begins"));
+                }
+                let foreign = |record: &&Record| record.event.run_id != first.event.run_id;
+                if let Some(record) = chain.records.iter().find(foreign) {
+                    let place = format!("{LEDGER} record {}", record.seq);
+                    findings.push(Finding::altered(place, "belongs to another change"));
+                }
+            }
+        }
+        Some(chain.records)
+    }
+
+    /// Who signed, and what; of an unknown key only what it claims.
+    fn seal(&self, findings: &mut Vec<Finding>) -> (Signer, Option<ChangeStatement>) {
+        let bytes = match self.file(ATTESTATION) {
+            None => {
+                let problem = "is missing: nobody vouches for this change";
+                findings.push(Finding::unsigned(ATTESTATION, problem));
+                return (Signer::Nobody, None);
+            }
+            Some(Err(problem)) => {
+                findings.push(Finding::unsigned(ATTESTATION, problem));
+                return (Signer::Nobody, None);
+            }
+            Some(Ok(bytes)) => bytes,
+        };
+        let envelope = match Envelope::parse(bytes) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                findings.push(Finding::unsigned(ATTESTATION, words(&error)));
+                return (Signer::Nobody, None);
+            }
+        };
+        if envelope.render().as_bytes() != bytes.as_slice() {
+            findings.push(Finding::altered(ATTESTATION, "is not in canonical form"));
+        }
+        let Examined {
+            signer,
+            payload,
+            finding,
+        } = examine(&envelope, self.trusted, self.want_key);
+        findings.extend(finding);
+        let statement = payload.and_then(|payload| {
+            let statement = json::parse_as::<ChangeStatement>(&payload).ok();
+            statement.filter(|statement| {
+                statement.predicate_type == PredicateType::Change
+                    && spelled(statement).as_bytes() == payload.as_slice()
+            })
+        });
+        if statement.is_none() && !matches!(signer, Signer::Nobody) {
+            let problem = "the statement is not one about a change";
+            findings.push(Finding::altered(ATTESTATION, problem));
+        }
+        (signer, statement)
+    }
+
+    /// Every file has the bytes that the chain names, and there is no other one.
+    fn bytes(&self, named: &BTreeMap<String, Sha256>, findings: &mut Vec<Finding>) {
+        for (name, want) in named {
+            match self.file(name) {
+                None => findings.push(Finding::incomplete(name, "is missing")),
+                Some(Err(problem)) => findings.push(Finding::altered(name, problem)),
+                Some(Ok(bytes)) if Sha256::of(bytes) == *want => {}
+                Some(Ok(_)) => {
+                    findings.push(Finding::altered(name, "is not what its record names"));
+                }
+            }
+        }
+        for name in [INTENT, BEFORE] {
+            if !named.contains_key(name) {
+                findings.push(Finding::incomplete(name, "is named by no record"));
+            }
+        }
+        for name in self.files.keys() {
+            let text = name.to_string();
+            let beside = [LEDGER, ATTESTATION].contains(&text.as_str());
+            if !beside && !named.contains_key(&text) && ![INTENT, BEFORE].contains(&text.as_str()) {
+                findings.push(Finding::incomplete(text, "is named by no record"));
+            }
+        }
+    }
+
+    /// The documents are about the change that the chain is about.
+    fn agree(&self, records: &[Record], findings: &mut Vec<Finding>) {
+        let Some(first) = records.first() else { return };
+        let intent_id = &first.event.run_id;
+        let mut differs = |name: &str, problem: &str| {
+            findings.push(Finding::altered(name, problem));
+        };
+        if let Some(Ok(bytes)) = self.file(INTENT) {
+            match json::parse_as::<Intent>(bytes) {
+                Err(error) => differs(INTENT, &format!("does not parse: {error}")),
+                Ok(intent) => {
+                    if intent.intent_id != *intent_id {
+                        differs(INTENT, "is about another change");
+                    }
+                    let before = self.file(BEFORE).and_then(|file| file.as_ref().ok());
+                    let fits = |bytes: &Vec<u8>| Sha256::of(bytes).as_str() == intent.report_digest;
+                    if !before.is_none_or(fits) {
+                        differs(BEFORE, "is not the analysis that the intent names");
+                    }
+                }
+            }
+        }
+        let Some(Ok(bytes)) = self.file(RECEIPT) else {
+            return;
+        };
+        let receipt: Value = match json::parse(bytes) {
+            Ok(receipt) => receipt,
+            Err(error) => return differs(RECEIPT, &format!("does not parse: {error}")),
+        };
+        if receipt["intent_id"].as_str() != Some(intent_id) {
+            differs(RECEIPT, "is about another change");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Sees what was changed inside of submodules, which git itself is not asked about.
+//!
+//! A look of git into a submodule would obey the settings of that one. So each is looked at as the
+//! checkout of a repository of its own, in the same hardened way, and its dirt is told with paths
+//! as seen from outside.
+//!
+//! # Invariants
+//!
+//! - A submodule that cannot be looked at is dirty itself, never clean.
+//! - A link is not followed, and nesting has an end.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use provost_core::index::Entry;
+use provost_core::intent::workspace::Dirt;
+use provost_core::object::Mode;
+use provost_core::path::RawPath;
+
+use super::status::named;
+use super::{GitError, Repository};
+
+/// The deepest submodule of a submodule that is looked into.
+pub(super) const DEEPEST: usize = 8;
+
+/// The dirt inside the submodule that `entry` of the index is, by paths from outside.
+pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<RawPath, Dirt> {
+    let place = checkout.join(OsStr::from_bytes(entry.path.as_bytes()));
+    let inside = match state(&place) {
+        // Git tells of what stands there instead of a directory.
+        State::Elsewhere | State::Empty => return BTreeMap::new(),
+        State::Foreign => None,
+        State::Checkout => look(&place, depth).ok(),
+    };
+    let Some(dirty) = inside else {
+        let recorded = named(entry.mode, &entry.oid);
+        let unknown = Dirt {
+            letters: " M".to_owned(),
+            head: recorded.clone(),
+            staged: recorded,
+            disk: None,
+        };
+        return BTreeMap::from([(entry.path.clone(), unknown)]);
+    };
+    let outside = |(path, dirt): (RawPath, Dirt)| (entry.path.join(path.as_bytes()), dirt);
+    dirty.into_iter().map(outside).collect()
+}
+
+/// Whether `entry` is a submodule.
+pub(super) fn is_one(entry: &Entry) -> bool {
+    entry.mode == Mode::Gitlink
+}
+
+/// What stands where a submodule should.
+enum State {
+    /// No directory of its own.
+    Elsewhere,
+    /// Nothing: it was never checked out.
+    Empty,
+    /// Files that belong to no repository.
+    Foreign,
+    /// A checkout.
+    Checkout,
+}
+
+fn state(place: &Path) -> State {
+    match place.symlink_metadata() {
+        Ok(data) if data.is_dir() => {}
+        Ok(_) | Err(_) => return State::Elsewhere,
+    }
+    if place.join(".git").symlink_metadata().is_ok() {
+        return State::Checkout;
+    }
+    match std::fs::read_dir(place).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => State::Empty,
+        Ok(false) | Err(_) => State::Foreign,
+    }
+}
+
+fn look(place: &Path, depth: usize) -> Result<BTreeMap<RawPath, Dirt>, GitError> {
+    let unseen = || GitError::NotARepository {
+        path: place.to_owned(),
+    };
+    if depth >= DEEPEST {
+        return Err(unseen());
+    }
+    let repo = Repository::discover(place)?;
+    // A link in the way would make another checkout answer.
+    let real = place.canonicalize().ok();
+    let own = repo.checkout().and_then(|top| top.canonicalize().ok());
+    if own.is_none() || own != real {
+        return Err(unseen());
+    }
+    Ok(repo.workspace_at(depth + 1)?.dirty)
+}

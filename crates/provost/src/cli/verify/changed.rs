@@ -1,0 +1,65 @@
+//! What a person is told about the evidence of a controlled change.
+
+use provost_core::bundle::change::ChangeReport;
+use provost_core::bundle::key::NamedKey;
+use provost_core::bundle::verify::{Answer as Found, Question, Signer};
+use provost_core::code::Code;
+
+use super::{line, rows, signed, verdict_words};
+use crate::answer::Answer;
+use crate::show::plain;
+
+/// The answer of the command.
+pub(super) fn answer(report: &ChangeReport, names: &[&NamedKey]) -> Answer {
+    Answer {
+        exit: report.exit(),
+        json: serde_json::to_value(report.verdict()).unwrap_or_default(),
+        text: render(report, names),
+    }
+}
+
+fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
+    let mut text = line("intact", report.intact, intact(report));
+    text += &rows(&report.findings, Question::Intact);
+    text += &line("complete", report.complete, complete(report));
+    text += &rows(&report.findings, Question::Complete);
+    text += &line(
+        "authentic",
+        report.authentic,
+        &signed(&report.signer, names),
+    );
+    text += &rows(&report.findings, Question::Authentic);
+    if report.holds()
+        && let Some(intent_id) = &report.intent_id
+    {
+        let status = report.status.as_deref().unwrap_or("never finished");
+        let status = status.replace('_', " ");
+        text += &format!("change {}: {}\n", plain(intent_id), plain(&status));
+    }
+    let code = report.code();
+    let words = match code {
+        Code::Ok => return text,
+        Code::RunUnfinished => "the change is not over yet",
+        other => verdict_words(other),
+    };
+    text + &format!("error[{code}]: {words}\nhint: provost explain {code}\n")
+}
+
+fn intact(report: &ChangeReport) -> &'static str {
+    match report.intact {
+        Found::Yes => "no byte differs from what was sealed",
+        Found::No => "something differs from what was sealed",
+        Found::Open if matches!(report.signer, Signer::Unknown(_)) => {
+            "every file fits a statement whose signature cannot be checked here"
+        }
+        Found::Open => "there is no seal to hold the files against",
+    }
+}
+
+fn complete(report: &ChangeReport) -> &'static str {
+    match report.complete {
+        Found::Yes => "the change is over and nothing is missing",
+        Found::No => "files or records are missing or were added",
+        Found::Open => "the change is not over yet",
+    }
+}

@@ -1,0 +1,175 @@
+//! Agents that ask before they edit.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::Ground;
+
+/// What the hook answers to an event: its status, and what it says.
+fn hook(ground: &Ground, program: &str, input: &str) -> (i32, String) {
+    let mut child = ground
+        .command()
+        .args(["hook", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(input.as_bytes()).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), words)
+}
+
+fn event(ground: &Ground, tool: &str, input: &Value) -> String {
+    json!({ "session_id": "s", "transcript_path": "/t", "cwd": ground.repo,
+        "permission_mode": "acceptEdits", "hook_event_name": "PreToolUse", "tool_name": tool,
+        "tool_input": input, "tool_use_id": "t" })
+    .to_string()
+}
+
+fn write_event(ground: &Ground, path: &str) -> String {
+    let path = ground.repo.join(path);
+    event(
+        ground,
+        "Write",
+        &json!({ "file_path": path, "content": "x" }),
+    )
+}
+
+#[test]
+fn an_agents_hook_lets_through_what_was_declared_and_nothing_else() {
+    let ground = Ground::new();
+    let inside = write_event(&ground, "docs/guide.md");
+    let (code, words) = hook(&ground, "claude", &inside);
+    assert!(code == 2 && words.contains("provost change"), "{words}");
+    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let start = ["start", "x", "--file", "docs", "--forbid", "docs/key*"];
+    let (code, answer) = ground.change("ada", &start);
+    assert_eq!(code, 0, "{answer}");
+    std::os::unix::fs::symlink("../.git", ground.repo.join("docs/link")).unwrap();
+    std::os::unix::fs::symlink("/etc/nothing-here", ground.repo.join("docs/dangling")).unwrap();
+    let bash = |line: &str| event(&ground, "Bash", &json!({ "command": line }));
+    let cases = [
+        (inside.clone(), 0),
+        (write_event(&ground, "docs/new/deep.md"), 0),
+        (bash("echo x >> docs/guide.md && ls"), 0),
+        (bash("cargo test 2>/dev/null"), 0),
+        (
+            event(&ground, "Read", &json!({ "file_path": "/etc/passwd" })),
+            0,
+        ),
+        (write_event(&ground, "other.md"), 2),
+        (write_event(&ground, "docs/../other.md"), 2),
+        (write_event(&ground, "docs/new/../../other.md"), 2),
+        (write_event(&ground, "docs/key.pem"), 2),
+        (write_event(&ground, "docs/link/config"), 2),
+        (write_event(&ground, "docs/dangling"), 2),
+        (write_event(&ground, ".provost/registry.db"), 2),
+        (write_event(&ground, ".claude/settings.json"), 2),
+        (write_event(&ground, "/etc/passwd"), 2),
+        (bash("echo x > other.md"), 2),
+        (bash("echo x > $PLACE"), 2),
+        (
+            event(&ground, "mcp__files__write", &json!({ "path": "a" })),
+            2,
+        ),
+        ("nonsense".to_owned(), 2),
+        (String::new(), 2),
+        (
+            json!({ "cwd": ground.repo, "hook_event_name": "Surprise" }).to_string(),
+            2,
+        ),
+        (
+            json!({ "cwd": ground.repo, "hook_event_name": "SessionStart" }).to_string(),
+            0,
+        ),
+        (
+            json!({ "cwd": ground.repo, "hook_event_name": "Stop" }).to_string(),
+            0,
+        ),
+    ];
+    for (input, want) in &cases {
+        for program in ["claude", "codex"] {
+            let (code, words) = hook(&ground, program, input);
+            assert_eq!(code, *want, "{input}: {words}");
+            assert_eq!(words.contains("error[HOOK_DENIED]"), *want == 2, "{words}");
+        }
+    }
+    the_refusal_helps_and_nothing_else_permits(&ground, &inside);
+}
+
+fn the_refusal_helps_and_nothing_else_permits(ground: &Ground, inside: &str) {
+    let (_, words) = hook(ground, "claude", &write_event(ground, "other.md"));
+    assert!(words.contains("--file 'docs' --file 'other.md'"), "{words}");
+    // Somebody else's change is nobody's permission for an agent with a name.
+    let mut command = ground.command();
+    command.env("PROVOST_AGENT", "bob").args(["hook", "claude"]);
+    let place = ground.home.join("event");
+    std::fs::write(&place, inside).unwrap();
+    let named = command.stdin(std::fs::File::open(&place).unwrap()).output();
+    assert_eq!(named.unwrap().status.code(), Some(2));
+    // A registry that cannot be read permits nothing.
+    std::fs::write(ground.repo.join(".provost/registry.db"), "nonsense").unwrap();
+    assert_eq!(hook(ground, "claude", inside).0, 2);
+}
+
+#[test]
+fn settings_get_our_hook_and_come_back_to_the_byte() {
+    let ground = Ground::new();
+    let ask = |words: &[&str]| {
+        let output = ground.command().arg("hook").args(words).output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), words)
+    };
+    let own = "{ \"model\" : \"x\",\n  \"hooks\": { \"PreToolUse\": [ { \"matcher\": \"Bash\",\n \
+               \"hooks\": [{ \"type\": \"command\", \"command\": \"true\" }] } ] } }";
+    std::fs::create_dir(ground.repo.join(".claude")).unwrap();
+    let claude = ground.repo.join(".claude/settings.json");
+    let codex = ground.repo.join(".codex/hooks.json");
+    std::fs::write(&claude, own).unwrap();
+    assert_eq!(ask(&["selftest", "claude"]).0, 1, "nothing is installed");
+    for (program, file) in [("claude", &claude), ("codex", &codex)] {
+        for _ in 0..2 {
+            let (code, words) = ask(&["install", program]);
+            assert_eq!(code, 0, "{words}");
+        }
+        let text = std::fs::read_to_string(file).unwrap();
+        assert_eq!(text.matches("|| exit 2").count(), 2, "{text}");
+        let (code, words) = ask(&["selftest", program]);
+        assert_eq!(code, 0, "{words}");
+    }
+    let text = std::fs::read_to_string(&claude).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["model"], "x");
+    assert_eq!(
+        value["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
+        "true"
+    );
+    for program in ["claude", "codex"] {
+        assert_eq!(ask(&["uninstall", program]).0, 0);
+    }
+    assert_eq!(std::fs::read_to_string(&claude).unwrap(), own);
+    assert!(!codex.exists() && !codex.parent().unwrap().exists());
+    // What was changed since keeps the change.
+    assert_eq!(ask(&["install", "claude"]).0, 0);
+    let text = std::fs::read_to_string(&claude).unwrap();
+    std::fs::write(&claude, text.replace("\"x\"", "\"y\"")).unwrap();
+    assert_eq!(ask(&["uninstall", "claude"]).0, 0);
+    let text = std::fs::read_to_string(&claude).unwrap();
+    assert!(text.contains("\"y\"") && !text.contains("exit 2"), "{text}");
+    // A hook that lets everything through is found out.
+    assert_eq!(ask(&["install", "claude", "--user"]).0, 0);
+    let user = ground.home.join(".claude/settings.json");
+    let text = std::fs::read_to_string(&user).unwrap();
+    let program = env!("CARGO_BIN_EXE_provost");
+    let real = Path::new(program).canonicalize().unwrap();
+    let text = text.replace(real.to_str().unwrap(), "/bin/true");
+    std::fs::write(&user, text).unwrap();
+    assert_eq!(ask(&["selftest", "claude", "--user"]).0, 1);
+}
