@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use provost_core::structure::{Category, Confidence, Family, Settings, Severity, Spot};
 use provost_core::wording::counted as worded;
+use rayon::slice::ParallelSliceMut as _;
 
 use crate::facts::{StatementFact, mix};
 use crate::found::{Draft, Function, counted, digits, spot};
@@ -130,33 +131,9 @@ fn near(
     settings: &Settings,
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
-    let mut holders: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
-    for (at, function) in functions.iter().enumerate() {
-        if large(function, settings) && function.fact.tokens >= NEAR_TOKENS {
-            for hash in function.fact.sketch.all() {
-                holders
-                    .entry((function.language, *hash))
-                    .or_default()
-                    .push(at);
-            }
-        }
-    }
-    let mut shared: HashMap<(usize, usize), usize> = HashMap::new();
-    for list in holders.values().filter(|list| list.len() <= CROWD) {
-        for (place, one) in list.iter().enumerate() {
-            for other in &list[place + 1..] {
-                *shared.entry((*one, *other)).or_default() += 1;
-            }
-        }
-    }
+    let pairs = sharing(functions, settings);
     let mut groups = Groups::new(functions.len());
     let mut joined = HashSet::new();
-    let mut pairs: Vec<(usize, usize)> = shared
-        .into_iter()
-        .filter(|(_, count)| *count >= NEAR_SHARED)
-        .map(|(pair, _)| pair)
-        .collect();
-    pairs.sort_unstable();
     for (one, other) in pairs {
         let same = member_of
             .get(&one)
@@ -174,6 +151,57 @@ fn near(
         .into_values()
         .map(|members| near_draft(functions, members))
         .collect()
+}
+
+/// Pairs of functions that share enough of the kept hashes to be compared, sorted.
+fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize)> {
+    let compared: Vec<usize> = (0..functions.len())
+        .filter(|at| {
+            let function = &functions[*at];
+            large(function, settings) && function.fact.tokens >= NEAR_TOKENS
+        })
+        .collect();
+    // The hash and the place among those that are compared, as one number that sorts quickly.
+    let mut holders: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for (place, at) in compared.iter().enumerate() {
+        let function = &functions[*at];
+        let list = holders.entry(function.language).or_default();
+        let hashes = function.fact.sketch.all().iter();
+        list.extend(hashes.map(|hash| (u64::from(*hash) << HASH) | place as u64));
+    }
+    // For each that is compared, the later ones that hold one of its hashes.
+    let mut later: Vec<(usize, &[u64])> = Vec::new();
+    for list in holders.values_mut() {
+        list.par_sort_unstable();
+        for same in list.chunk_by(|one, other| one >> HASH == other >> HASH) {
+            if (2..=CROWD).contains(&same.len()) {
+                let rest = same.iter().enumerate();
+                later.extend(rest.map(|(at, one)| (place_of(*one), &same[at + 1..])));
+            }
+        }
+    }
+    later.par_sort_unstable_by_key(|(place, _)| *place);
+    let mut counts = vec![0; compared.len()];
+    let mut pairs = Vec::new();
+    for lists in later.chunk_by(|one, other| one.0 == other.0) {
+        let others = || lists.iter().flat_map(|(_, list)| list.iter().copied());
+        others().for_each(|other| counts[place_of(other)] += 1);
+        // A count is taken when it is met first, so the next ones are nothing.
+        for other in others().map(place_of) {
+            if std::mem::take(&mut counts[other]) >= NEAR_SHARED {
+                pairs.push((compared[lists[0].0], compared[other]));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// How many bits a place has beside a hash; there are fewer functions than that.
+const HASH: u32 = 32;
+
+fn place_of(holder: u64) -> usize {
+    (holder & u64::from(u32::MAX)) as usize
 }
 
 /// Whether enough of two functions is the same, as the smallest hashes of both tell.
@@ -234,20 +262,21 @@ fn blocks(
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
     let width = settings.block_min_stmt as usize;
-    let mut windows: HashMap<(usize, u64), Vec<Place>> = HashMap::new();
+    let mut windows: Vec<(usize, u64, Place)> = Vec::new();
     for (at, function) in functions.iter().enumerate() {
         let fold = |hash: u64, statement: &StatementFact| mix(hash, statement.0);
         for (first, window) in function.fact.block.windows(width).enumerate() {
             let hash = window.iter().fold(11, fold);
-            windows
-                .entry((function.language, hash))
-                .or_default()
-                .push((at, first));
+            windows.push((function.language, hash, (at, first)));
         }
     }
+    windows.par_sort_unstable();
     let mut pairs: Vec<(Place, Place, usize)> = Vec::new();
-    for list in windows.values().filter(|list| list.len() > 1) {
-        let list = &list[..list.len().min(MOST_PLACES)];
+    let same = |one: &(usize, u64, Place), other: &(usize, u64, Place)| {
+        (one.0, one.1) == (other.0, other.1)
+    };
+    for list in windows.chunk_by(same).filter(|list| list.len() > 1) {
+        let list: Vec<Place> = list.iter().take(MOST_PLACES).map(|one| one.2).collect();
         for (place, one) in list.iter().enumerate() {
             // Within one function a run must not reach into its own copy.
             let apart = |other: &&Place| other.0 != one.0 || other.1 - one.1 >= width;

@@ -4,23 +4,18 @@
 //! kept by the digest of the bytes and used again wherever the same bytes turn up.
 
 use provost_core::structure::{Confidence, Parse};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What one file says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) lines: u32,
     pub(crate) parse: Parse,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) functions: Vec<FunctionFact>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) classes: Vec<ClassFact>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) imports: Vec<ImportFact>,
     /// Names that are used, outside what they name.
     pub(crate) references: Hashes,
     /// Names that are used inside what has the same name: a call of itself, or of a namesake.
-    #[serde(default, skip_serializing_if = "Hashes::is_empty")]
     pub(crate) own: Hashes,
     /// Words in texts, which may be names.
     pub(crate) mentions: Hashes,
@@ -57,7 +52,7 @@ impl Facts {
 }
 
 /// One function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionFact {
     pub(crate) name: String,
     pub(crate) line: u32,
@@ -75,23 +70,19 @@ pub(crate) struct FunctionFact {
     /// The smallest hashes of its shingles.
     pub(crate) sketch: Hashes,
     /// Its outermost statements.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) block: Vec<StatementFact>,
     /// How sure it is that nobody uses it if nobody names it; nothing if somebody surely does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unused: Option<Confidence>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unsound: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) test: bool,
 }
 
 /// One of the outermost statements of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StatementFact(pub(crate) u64, pub(crate) u32, pub(crate) u32);
 
 /// One class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClassFact {
     pub(crate) name: String,
     pub(crate) line: u32,
@@ -99,25 +90,21 @@ pub(crate) struct ClassFact {
     pub(crate) methods: u32,
     /// Names in it that may be those of classes.
     pub(crate) uses: Hashes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cohesion: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unused: Option<Confidence>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) test: bool,
 }
 
 /// One import, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ImportFact {
     /// What is imported, in the words of the language.
     pub(crate) target: String,
     /// Whether it happens only when it is needed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) deferred: bool,
 }
 
-/// A sorted set of short hashes, as one text of hexadecimal digits.
+/// A sorted set of short hashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hashes(Vec<u32>);
 
@@ -127,9 +114,10 @@ impl Hashes {
         &self.0
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The set of hashes that are sorted already, and each there once; nothing if they are not.
+    pub(crate) fn sorted(list: Vec<u32>) -> Option<Self> {
+        list.is_sorted_by(|one, next| one < next)
+            .then_some(Self(list))
     }
 }
 
@@ -139,30 +127,6 @@ impl FromIterator<u32> for Hashes {
         list.sort_unstable();
         list.dedup();
         Self(list)
-    }
-}
-
-impl Serialize for Hashes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<u8> = self.0.iter().flat_map(|hash| hash.to_be_bytes()).collect();
-        serializer.serialize_str(&provost_core::object::hex(&bytes))
-    }
-}
-
-impl<'de> Deserialize<'de> for Hashes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let wrong = || serde::de::Error::custom("not a list of hashes");
-        let chunks = text.as_bytes().chunks_exact(8);
-        if !chunks.remainder().is_empty() {
-            return Err(wrong());
-        }
-        let one = |digits: &[u8]| {
-            let text = std::str::from_utf8(digits).ok()?;
-            u32::from_str_radix(text, 16).ok()
-        };
-        let list: Option<Vec<u32>> = chunks.map(one).collect();
-        list.map(Self).ok_or_else(wrong)
     }
 }
 
@@ -212,14 +176,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_read_back_as_they_were_written() {
+    fn hashes_are_a_sorted_set() {
         let hashes: Hashes = [7, 3, u32::MAX, 3].into_iter().collect();
-        let text = serde_json::to_string(&hashes).unwrap();
-        assert_eq!(text, "\"0000000300000007ffffffff\"");
-        assert_eq!(serde_json::from_str::<Hashes>(&text).unwrap(), hashes);
-        for bad in ["\"000\"", "\"0000000g\"", "7"] {
-            assert!(serde_json::from_str::<Hashes>(bad).is_err(), "{bad}");
-        }
+        assert_eq!(hashes.all(), [3, 7, u32::MAX]);
+        assert_eq!(Hashes::sorted(vec![3, 7, u32::MAX]), Some(hashes));
+        assert_eq!(Hashes::sorted(vec![3, 3]), None);
     }
 
     #[test]

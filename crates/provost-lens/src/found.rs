@@ -107,5 +107,5 @@ pub(crate) fn counted(count: usize) -> u32 {
 
 /// Sixteen digits of a hash.
 pub(crate) fn digits(hash: u64) -> String {
-    format!("{hash:016x}")
+    provost_core::object::hex(&hash.to_be_bytes())
 }

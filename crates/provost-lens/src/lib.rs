@@ -15,6 +15,7 @@
 
 mod cache;
 mod clones;
+mod codec;
 mod design;
 mod facts;
 mod found;
@@ -70,6 +71,42 @@ impl Lens for TreeSitterLens {
             let reason = format!("`{}` cannot be opened: {error}", root.display());
             PortError::new(Code::InputUnreadable, reason)
         })?;
+        // Facts of another version are of another shape.
+        let place = self
+            .cache
+            .as_ref()
+            .map(|cache| cache.join("lens").join("2"));
+        let manifest = Manifest::open(place.as_deref(), root);
+        let known = manifest.known();
+        // While git says which files there are, those that were there last are looked at.
+        let expect = || {
+            let (cache, paths) = (Cache::open(place.as_deref()), manifest.paths());
+            let headers = headers(&paths);
+            let entries = Reader::new(&opened, &known, &cache, headers).all(&paths, Vec::new());
+            (cache, headers, entries)
+        };
+        let (listed, (cache, expected, early)) = rayon::join(|| self.listed(root), expect);
+        let paths = listed?;
+        let headers = headers(&paths);
+        let early = if expected == headers {
+            early
+        } else {
+            Vec::new()
+        };
+        let entries = Reader::new(&opened, &known, &cache, headers).all(&paths, early);
+        // A cache that cannot be written costs time and nothing else.
+        let _ = cache.save(&entries);
+        let _ = manifest.save(&entries);
+        let report = report::report(ANALYSER, settings, &entries);
+        // What was read is many small things; the answer need not wait until all are given back.
+        rayon::spawn(move || drop((entries, cache)));
+        Ok(report)
+    }
+}
+
+impl TreeSitterLens {
+    /// The files below `root`, sorted.
+    fn listed(&self, root: &Path) -> Result<Vec<RawPath>, PortError> {
         let mut paths = (self.list)(root)?;
         paths.sort_unstable();
         paths.dedup();
@@ -80,25 +117,7 @@ impl Lens for TreeSitterLens {
             );
             return Err(PortError::new(Code::InputTooLarge, reason));
         }
-        // Facts of another version are of another shape.
-        let place = self
-            .cache
-            .as_ref()
-            .map(|cache| cache.join("lens").join("1"));
-        let manifest = Manifest::open(place.as_deref(), root);
-        let cache = Cache::open(place.as_deref());
-        let reader = Reader {
-            root: opened,
-            manifest: &manifest,
-            cache: &cache,
-            headers: headers(&paths),
-            began: tree::now(),
-        };
-        let entries = reader.all(&paths);
-        // A cache that cannot be written costs time and nothing else.
-        let _ = cache.save(&entries);
-        let _ = manifest.save(&entries);
-        Ok(report::report(ANALYSER, settings, &entries))
+        Ok(paths)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Puts what the files of a tree say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
@@ -31,16 +31,16 @@ struct Source<'a> {
 
 /// The report about `entries`, which are sorted by path.
 pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> Report {
-    let mut names = Names::default();
+    let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
+    let mut blind = HashSet::new();
     let mut sources = Vec::new();
     for entry in entries {
         let Some(said) = &entry.said else { continue };
-        names.add(&said.facts);
         let Some(language) = said.language else {
             continue;
         };
         if said.facts.parse == Parse::Unread {
-            names.blind.insert(language);
+            blind.insert(language);
         }
         if let Ok(path) = RepoPath::try_from(&entry.path) {
             sources.push(Source {
@@ -54,10 +54,20 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
     }
     let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
     let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
-    let imports = imports(&sources);
+    let ((mut drafts, tree), (imports, (names, shown))) = rayon::join(
+        || (clones::find(&functions, settings), tree_digest(entries)),
+        || {
+            let names = || Names::of(said().map(|said| &said.facts), blind);
+            let shown = || {
+                functions
+                    .par_iter()
+                    .map(function)
+                    .collect::<Vec<Function>>()
+            };
+            (imports(&sources), rayon::join(names, shown))
+        },
+    );
     let coupled = design::coupled(&classes);
-
-    let mut drafts = clones::find(&functions, settings);
     drafts.extend(unused::find(&functions, &classes, &names));
     drafts.extend(design::functions(&functions, settings));
     let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
@@ -66,7 +76,7 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
     let findings = numbered(drafts);
 
     let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
-    let functions: Vec<Function> = functions.par_iter().map(function).collect();
+    let functions = shown;
     let metrics = Metrics::of(&Parts {
         files: &files,
         functions: &functions,
@@ -82,7 +92,7 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
         version: REPORT_VERSION.to_owned(),
         analyser: analyser.to_owned(),
         settings: settings.clone(),
-        tree: tree_digest(entries),
+        tree,
         tree_files: entries.len() as u64,
         languages: languages(&sources),
         files,
@@ -148,7 +158,7 @@ fn function(one: &found::Function<'_>) -> Function {
 /// Which file imports which.
 fn imports(sources: &[Source<'_>]) -> Vec<Import> {
     let files = Files::new(sources.iter().map(|source| source.path.as_str()));
-    let paths: BTreeMap<&str, &RepoPath> = sources
+    let paths: HashMap<&str, &RepoPath> = sources
         .iter()
         .map(|source| (source.path.as_str(), &source.path))
         .collect();

@@ -11,12 +11,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::structure::Parse;
-use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use rayon::iter::{
+    IndexedParallelIterator as _, IntoParallelRefIterator as _, IntoParallelRefMutIterator as _,
+    ParallelIterator as _,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::{Cache, Manifest};
+use crate::cache::Cache;
 use crate::facts::Facts;
 use crate::language;
 use crate::parse;
@@ -67,15 +70,18 @@ pub(crate) struct Said {
     pub(crate) fresh: bool,
 }
 
+/// What was known of files, by path.
+pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha)>;
+
 /// What a tree is read with.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    pub(crate) root: OwnedFd,
-    pub(crate) manifest: &'a Manifest,
-    pub(crate) cache: &'a Cache,
+    root: &'a OwnedFd,
+    known: &'a KnownFiles<'a>,
+    cache: &'a Cache,
     /// The language of headers that C and C++ share.
-    pub(crate) headers: Option<usize>,
-    pub(crate) began: i128,
+    headers: Option<usize>,
+    began: i128,
 }
 
 /// Opens the directory that a tree is in.
@@ -85,25 +91,47 @@ pub(crate) fn open(root: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Now, by the clock that files are stamped with.
-pub(crate) fn now() -> i128 {
+fn now() -> i128 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
         Err(_) => 0,
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// A reader of the tree at `root` that begins now.
+    pub(crate) fn new(
+        root: &'a OwnedFd,
+        known: &'a KnownFiles<'a>,
+        cache: &'a Cache,
+        headers: Option<usize>,
+    ) -> Self {
+        Self {
+            root,
+            known,
+            cache,
+            headers,
+            began: now(),
+        }
+    }
+
     /// All of `paths` that are there, in their order, on all cores.
-    pub(crate) fn all(&self, paths: &[RawPath]) -> Vec<Entry> {
-        let known = self.manifest.known();
-        let found: Vec<Option<Entry>> = paths
-            .par_iter()
-            .map(|path| self.one(path, &known))
-            .collect();
+    ///
+    /// Both `paths` and `early` are sorted; what is among `early` is not looked at again.
+    pub(crate) fn all(&self, paths: &[RawPath], early: Vec<Entry>) -> Vec<Entry> {
+        let mut early = early.into_iter().peekable();
+        let met = |path: &RawPath| {
+            while early.next_if(|entry| entry.path < *path).is_some() {}
+            early.next_if(|entry| entry.path == *path)
+        };
+        let mut found: Vec<Option<Entry>> = paths.iter().map(met).collect();
+        let todo = paths.par_iter().zip(found.par_iter_mut());
+        todo.filter(|(_, entry)| entry.is_none())
+            .for_each(|(path, entry)| *entry = self.one(path));
         found.into_iter().flatten().collect()
     }
 
-    fn one(&self, path: &RawPath, known: &HashMap<&[u8], (&Known, &Sha)>) -> Option<Entry> {
+    fn one(&self, path: &RawPath) -> Option<Entry> {
         let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said>| Entry {
             path: path.clone(),
             kind,
@@ -111,7 +139,7 @@ impl Reader<'_> {
             known,
             said,
         };
-        let stat = rustix::fs::statat(&self.root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = rustix::fs::statat(self.root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
         let stat = match stat {
             Ok(stat) => stat,
             // Deleted, and not committed yet.
@@ -121,7 +149,7 @@ impl Reader<'_> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(&self.root, path.as_bytes(), Vec::new());
+                let target = rustix::fs::readlinkat(self.root, path.as_bytes(), Vec::new());
                 let target = target
                     .map(std::ffi::CString::into_bytes)
                     .unwrap_or_default();
@@ -139,7 +167,8 @@ impl Reader<'_> {
         let bytes = stat_bytes(&stat);
         let place = self.language(path);
         let settled = latest(&stat) + RACY_NANOS < self.began;
-        if let Some((_, sha)) = known
+        if let Some((_, sha)) = self
+            .known
             .get(path.as_bytes())
             .filter(|(known, _)| **known == bytes)
         {
@@ -204,7 +233,7 @@ impl Reader<'_> {
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let name = path.as_bytes();
-        let file = match rustix::fs::openat2(&self.root, name, flags, Mode::empty(), resolve) {
+        let file = match rustix::fs::openat2(self.root, name, flags, Mode::empty(), resolve) {
             // Old kernels lack the call, and some containers refuse what they do not know.
             Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(name, flags),
             result => result,

@@ -35,7 +35,7 @@ fn a_second_look_sees_the_same() {
     let fresh = scene.report();
     assert_eq!(scene.remembered(), fresh);
     assert_eq!(scene.remembered(), fresh);
-    let kept: Vec<_> = fs::read_dir(scene.cache().join("lens/1"))
+    let kept: Vec<_> = fs::read_dir(scene.cache().join("lens/2"))
         .unwrap()
         .collect();
     assert!(kept.len() > 2, "{kept:?}");
@@ -62,7 +62,7 @@ fn damaged_memory_is_as_good_as_none() {
     let fresh = scene.report();
     for damage in ["empty", "cut", "flipped", "forged", "junk"] {
         scene.remembered();
-        for entry in fs::read_dir(scene.cache().join("lens/1")).unwrap() {
+        for entry in fs::read_dir(scene.cache().join("lens/2")).unwrap() {
             let path = entry.unwrap().path();
             let mut bytes = fs::read(&path).unwrap();
             match damage {
@@ -102,7 +102,7 @@ fn many_at_once_see_the_same() {
             });
         }
     });
-    let left = fs::read_dir(scene.cache().join("lens/1")).unwrap();
+    let left = fs::read_dir(scene.cache().join("lens/2")).unwrap();
     let unfinished = left.filter(|entry| {
         let path = entry.as_ref().unwrap().path();
         path.extension().is_some_and(|ending| ending == "new")
