@@ -81,7 +81,7 @@ impl Cache {
     }
 
     /// The facts about bytes with this digest, if they are known.
-    pub(crate) fn get(&self, place: Option<usize>, sha: &Sha) -> Option<Facts> {
+    pub(crate) fn get(&self, place: Option<usize>, sha: &Sha) -> Option<Facts<'_>> {
         let key = key(place, sha);
         let shard = &self.shards[usize::from(sha[0]) % SHARDS];
         let (from, to) = *shard.places.get(&key)?;
@@ -89,11 +89,11 @@ impl Cache {
     }
 
     /// Keeps what was found out about `entries`.
-    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+    pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
-        let mut fresh: Vec<Vec<&Entry>> = vec![Vec::new(); SHARDS];
+        let mut fresh: Vec<Vec<&Entry<'_>>> = vec![Vec::new(); SHARDS];
         let mut used: HashSet<Key> = HashSet::new();
         for entry in entries {
             let Some(said) = &entry.said else { continue };
@@ -130,7 +130,7 @@ impl Shard {
     }
 
     /// The records of this shard and of `fresh`; if that is too much, only what is `used`.
-    fn with(&self, fresh: &[&Entry], used: &HashSet<Key>) -> Vec<u8> {
+    fn with(&self, fresh: &[&Entry<'_>], used: &HashSet<Key>) -> Vec<u8> {
         let mut bytes = headed(self.bytes.len() + 4096);
         let mut seen = HashSet::new();
         for entry in fresh {
@@ -220,7 +220,7 @@ impl Manifest {
     }
 
     /// Keeps what is known of `entries`.
-    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+    pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };

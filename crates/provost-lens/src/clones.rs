@@ -88,7 +88,7 @@ fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap
                 Severity::Warning
             },
             confidence: confidence(all()),
-            symbol: functions[members[0]].fact.name.clone(),
+            symbol: functions[members[0]].fact.name.clone().into_owned(),
             places: all().map(Function::spot).collect(),
             value: counted(count),
             limit: 1,
@@ -166,8 +166,8 @@ fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize
     for (place, at) in compared.iter().enumerate() {
         let function = &functions[*at];
         let list = holders.entry(function.language).or_default();
-        let hashes = function.fact.sketch.all().iter();
-        list.extend(hashes.map(|hash| (u64::from(*hash) << HASH) | place as u64));
+        let hashes = function.fact.sketch.all();
+        list.extend(hashes.map(|hash| (u64::from(hash) << HASH) | place as u64));
     }
     // For each that is compared, the later ones that hold one of its hashes.
     let mut later: Vec<(usize, &[u64])> = Vec::new();
@@ -206,7 +206,7 @@ fn place_of(holder: u64) -> usize {
 
 /// Whether enough of two functions is the same, as the smallest hashes of both tell.
 fn alike(one: &Function<'_>, other: &Function<'_>) -> bool {
-    let (left, right) = (one.fact.sketch.all(), other.fact.sketch.all());
+    let (left, right) = (&one.fact.sketch, &other.fact.sketch);
     let most = left.len().min(right.len());
     let (mut a, mut b, mut seen, mut both) = (0, 0, 0, 0);
     // The smallest hashes of the two together, and how many of them are in both.
@@ -240,7 +240,7 @@ fn near_draft(functions: &[Function<'_>], mut members: Vec<usize>) -> Draft {
         category: Category::Near,
         severity: Severity::Info,
         confidence: confidence(all()).min(Confidence::Medium),
-        symbol: functions[members[0]].fact.name.clone(),
+        symbol: functions[members[0]].fact.name.clone().into_owned(),
         places: all().map(Function::spot).collect(),
         value: counted(count),
         limit: 1,
@@ -264,9 +264,10 @@ fn blocks(
     let width = settings.block_min_stmt as usize;
     let mut windows: Vec<(usize, u64, Place)> = Vec::new();
     for (at, function) in functions.iter().enumerate() {
-        let fold = |hash: u64, statement: &StatementFact| mix(hash, statement.0);
-        for (first, window) in function.fact.block.windows(width).enumerate() {
-            let hash = window.iter().fold(11, fold);
+        let block = &function.fact.block;
+        for first in 0..(block.len() + 1).saturating_sub(width) {
+            let fold = |hash: u64, statement: StatementFact| mix(hash, statement.0);
+            let hash = block.run(first, width).fold(11, fold);
             windows.push((function.language, hash, (at, first)));
         }
     }
@@ -304,10 +305,8 @@ fn blocks(
         if known(one) && known(other) {
             continue;
         }
-        let block = &functions[one.0].fact.block[one.1..one.1 + count];
-        let key = block
-            .iter()
-            .fold(13, |hash, statement| mix(hash, statement.0));
+        let block = functions[one.0].fact.block.run(one.1, count);
+        let key = block.fold(13, |hash, statement| mix(hash, statement.0));
         let places = runs.entry((functions[one.0].language, key)).or_default();
         for place in [one, other] {
             let run = (place.0, place.1, count);
@@ -362,9 +361,10 @@ fn enough(
     (one, other, count): &(Place, Place, usize),
 ) -> bool {
     let lines = |place: &Place| {
-        let block = functions[place.0].fact.block.get(place.1..place.1 + count);
-        match block.map(|block| (block.first(), block.last())) {
-            Some((Some(first), Some(last))) => last.2 + 1 - first.1.min(last.2),
+        let mut block = functions[place.0].fact.block.run(place.1, *count);
+        let first = block.next();
+        match (first, block.next_back().or(first)) {
+            (Some(first), Some(last)) => last.2 + 1 - first.1.min(last.2),
             _ => 0,
         }
     };
@@ -375,9 +375,11 @@ fn enough(
 fn block_draft(functions: &[Function<'_>], key: u64, places: &[Run]) -> Draft {
     let place = |(at, first, count): &Run| -> Spot {
         let function = &functions[*at];
-        let block = &function.fact.block[*first..first + count];
-        let line = block.first().map_or(0, |statement| statement.1);
-        let end = block.last().map_or(0, |statement| statement.2);
+        let mut block = function.fact.block.run(*first, *count);
+        let start = block.next();
+        let line = start.map_or(0, |statement| statement.1);
+        let end = block.next_back().or(start);
+        let end = end.map_or(0, |statement| statement.2);
         spot(function.path, &function.fact.name, line, end)
     };
     let count = places.len();
@@ -388,9 +390,9 @@ fn block_draft(functions: &[Function<'_>], key: u64, places: &[Run]) -> Draft {
         category: Category::Block,
         severity: Severity::Warning,
         confidence: confidence(places.iter().map(|(at, _, _)| &functions[*at])),
-        symbol: places
-            .first()
-            .map_or_else(String::new, |(at, _, _)| functions[*at].fact.name.clone()),
+        symbol: places.first().map_or_else(String::new, |(at, _, _)| {
+            functions[*at].fact.name.clone().into_owned()
+        }),
         places: places.iter().map(place).collect(),
         value: counted(count),
         limit: 1,

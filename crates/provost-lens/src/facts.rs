@@ -1,27 +1,31 @@
 //! Holds what one file says by itself, whatever is around it.
 //!
 //! Facts are a function of the bytes, the language and the version of the analyser, so they are
-//! kept by the digest of the bytes and used again wherever the same bytes turn up.
+//! kept by the digest of the bytes and used again wherever the same bytes turn up. Facts that were
+//! kept borrow from what was read, because making thousands of small copies would take longer than
+//! everything else.
+
+use std::borrow::Cow;
 
 use provost_core::structure::{Confidence, Parse};
 
 /// What one file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct Facts<'a> {
     pub(crate) lines: u32,
     pub(crate) parse: Parse,
-    pub(crate) functions: Vec<FunctionFact>,
-    pub(crate) classes: Vec<ClassFact>,
-    pub(crate) imports: Vec<ImportFact>,
+    pub(crate) functions: Vec<FunctionFact<'a>>,
+    pub(crate) classes: Vec<ClassFact<'a>>,
+    pub(crate) imports: Vec<ImportFact<'a>>,
     /// Names that are used, outside what they name.
-    pub(crate) references: Hashes,
+    pub(crate) references: Hashes<'a>,
     /// Names that are used inside what has the same name: a call of itself, or of a namesake.
-    pub(crate) own: Hashes,
+    pub(crate) own: Hashes<'a>,
     /// Words in texts, which may be names.
-    pub(crate) mentions: Hashes,
+    pub(crate) mentions: Hashes<'a>,
 }
 
-impl Facts {
+impl Facts<'_> {
     /// Facts of a file of which nothing is known but its names.
     pub(crate) fn names_only(bytes: &[u8], parse: Parse) -> Self {
         Self {
@@ -53,8 +57,8 @@ impl Facts {
 
 /// One function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FunctionFact {
-    pub(crate) name: String,
+pub(crate) struct FunctionFact<'a> {
+    pub(crate) name: Cow<'a, str>,
     pub(crate) line: u32,
     pub(crate) end_line: u32,
     pub(crate) statements: u32,
@@ -68,9 +72,9 @@ pub(crate) struct FunctionFact {
     /// How many tokens.
     pub(crate) tokens: u32,
     /// The smallest hashes of its shingles.
-    pub(crate) sketch: Hashes,
+    pub(crate) sketch: Hashes<'a>,
     /// Its outermost statements.
-    pub(crate) block: Vec<StatementFact>,
+    pub(crate) block: Block<'a>,
     /// How sure it is that nobody uses it if nobody names it; nothing if somebody surely does.
     pub(crate) unused: Option<Confidence>,
     pub(crate) unsound: bool,
@@ -83,13 +87,13 @@ pub(crate) struct StatementFact(pub(crate) u64, pub(crate) u32, pub(crate) u32);
 
 /// One class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClassFact {
-    pub(crate) name: String,
+pub(crate) struct ClassFact<'a> {
+    pub(crate) name: Cow<'a, str>,
     pub(crate) line: u32,
     pub(crate) end_line: u32,
     pub(crate) methods: u32,
     /// Names in it that may be those of classes.
-    pub(crate) uses: Hashes,
+    pub(crate) uses: Hashes<'a>,
     pub(crate) cohesion: Option<u32>,
     pub(crate) unused: Option<Confidence>,
     pub(crate) test: bool,
@@ -97,36 +101,86 @@ pub(crate) struct ClassFact {
 
 /// One import, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ImportFact {
+pub(crate) struct ImportFact<'a> {
     /// What is imported, in the words of the language.
-    pub(crate) target: String,
+    pub(crate) target: Cow<'a, str>,
     /// Whether it happens only when it is needed.
     pub(crate) deferred: bool,
 }
 
-/// A sorted set of short hashes.
+/// The outermost statements of a function, each as its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Hashes(Vec<u32>);
+pub(crate) struct Block<'a>(pub(crate) Cow<'a, [[u8; 16]]>);
 
-impl Hashes {
-    /// The hashes, sorted.
-    pub(crate) fn all(&self) -> &[u32] {
-        &self.0
+impl Block<'_> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
-    /// The set of hashes that are sorted already, and each there once; nothing if they are not.
-    pub(crate) fn sorted(list: Vec<u32>) -> Option<Self> {
-        list.is_sorted_by(|one, next| one < next)
-            .then_some(Self(list))
+    /// The one at `at`.
+    pub(crate) fn get(&self, at: usize) -> Option<StatementFact> {
+        self.0.get(at).map(StatementFact::of)
+    }
+
+    /// `count` of them from `first` on, or as many as there are.
+    pub(crate) fn run(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> impl DoubleEndedIterator<Item = StatementFact> {
+        let end = first.saturating_add(count).min(self.len());
+        let run = self.0.get(first..end).unwrap_or_default();
+        run.iter().map(StatementFact::of)
     }
 }
 
-impl FromIterator<u32> for Hashes {
+impl FromIterator<StatementFact> for Block<'_> {
+    fn from_iter<I: IntoIterator<Item = StatementFact>>(all: I) -> Self {
+        Self(all.into_iter().map(StatementFact::bytes).collect())
+    }
+}
+
+impl StatementFact {
+    fn of(bytes: &[u8; 16]) -> Self {
+        let all = u128::from_le_bytes(*bytes);
+        let upper = (all >> 64) as u64;
+        Self(all as u64, upper as u32, (upper >> 32) as u32)
+    }
+
+    fn bytes(self) -> [u8; 16] {
+        let upper = u128::from(self.2) << 96 | u128::from(self.1) << 64;
+        (upper | u128::from(self.0)).to_le_bytes()
+    }
+}
+
+/// A sorted set of short hashes, each as its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hashes<'a>(pub(crate) Cow<'a, [[u8; 4]]>);
+
+impl Hashes<'_> {
+    /// The hashes, sorted.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The one at `at`.
+    pub(crate) fn get(&self, at: usize) -> Option<u32> {
+        self.0.get(at).map(|bytes| u32::from_le_bytes(*bytes))
+    }
+}
+
+impl FromIterator<u32> for Hashes<'_> {
     fn from_iter<I: IntoIterator<Item = u32>>(hashes: I) -> Self {
         let mut list: Vec<u32> = hashes.into_iter().collect();
         list.sort_unstable();
         list.dedup();
-        Self(list)
+        Self(list.into_iter().map(u32::to_le_bytes).collect())
     }
 }
 
@@ -177,10 +231,19 @@ mod tests {
 
     #[test]
     fn hashes_are_a_sorted_set() {
-        let hashes: Hashes = [7, 3, u32::MAX, 3].into_iter().collect();
-        assert_eq!(hashes.all(), [3, 7, u32::MAX]);
-        assert_eq!(Hashes::sorted(vec![3, 7, u32::MAX]), Some(hashes));
-        assert_eq!(Hashes::sorted(vec![3, 3]), None);
+        let hashes: Hashes<'_> = [7, 3, u32::MAX, 3].into_iter().collect();
+        assert_eq!(hashes.all().collect::<Vec<_>>(), [3, 7, u32::MAX]);
+        assert_eq!([hashes.get(1), hashes.get(3)], [Some(7), None]);
+    }
+
+    #[test]
+    fn statements_come_back_from_their_bytes() {
+        let all = [1, 2, 3, 4].map(|at| StatementFact(u64::MAX - at, 7, u32::MAX));
+        let block: Block<'_> = all.into_iter().collect();
+        assert_eq!((block.get(3), block.get(4)), (Some(all[3]), None));
+        assert_eq!(block.run(1, 2).collect::<Vec<_>>(), all[1..3]);
+        assert_eq!(block.run(3, 9).collect::<Vec<_>>(), all[3..]);
+        assert_eq!(block.run(9, 1).count(), 0);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod unused;
 mod walk;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use provost_core::code::Code;
 use provost_core::path::RawPath;
@@ -79,13 +80,15 @@ impl Lens for TreeSitterLens {
         let manifest = Manifest::open(place.as_deref(), root);
         let known = manifest.known();
         // While git says which files there are, those that were there last are looked at.
+        let cache = OnceLock::new();
+        let cache = || cache.get_or_init(|| Cache::open(place.as_deref()));
         let expect = || {
-            let (cache, paths) = (Cache::open(place.as_deref()), manifest.paths());
+            let paths = manifest.paths();
             let headers = headers(&paths);
-            let entries = Reader::new(&opened, &known, &cache, headers).all(&paths, Vec::new());
-            (cache, headers, entries)
+            let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, Vec::new());
+            (headers, entries)
         };
-        let (listed, (cache, expected, early)) = rayon::join(|| self.listed(root), expect);
+        let (listed, (expected, early)) = rayon::join(|| self.listed(root), expect);
         let paths = listed?;
         let headers = headers(&paths);
         let early = if expected == headers {
@@ -93,14 +96,11 @@ impl Lens for TreeSitterLens {
         } else {
             Vec::new()
         };
-        let entries = Reader::new(&opened, &known, &cache, headers).all(&paths, early);
+        let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, early);
         // A cache that cannot be written costs time and nothing else.
-        let _ = cache.save(&entries);
+        let _ = cache().save(&entries);
         let _ = manifest.save(&entries);
-        let report = report::report(ANALYSER, settings, &entries);
-        // What was read is many small things; the answer need not wait until all are given back.
-        rayon::spawn(move || drop((entries, cache)));
-        Ok(report)
+        Ok(report::report(ANALYSER, settings, &entries))
     }
 }
 

@@ -26,11 +26,11 @@ struct Source<'a> {
     language: usize,
     sha: String,
     test: bool,
-    facts: &'a Facts,
+    facts: &'a Facts<'a>,
 }
 
 /// The report about `entries`, which are sorted by path.
-pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> Report {
+pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>]) -> Report {
     let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
     let mut blind = HashSet::new();
     let mut sources = Vec::new();
@@ -141,7 +141,7 @@ fn function(one: &found::Function<'_>) -> Function {
     Function {
         id: digits(mix(mix(language, name), fact.text)),
         path: one.path.clone(),
-        name: fact.name.clone(),
+        name: fact.name.clone().into_owned(),
         line: fact.line,
         end_line: fact.end_line,
         statements: fact.statements,
@@ -206,7 +206,7 @@ fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {
 }
 
 /// The identity of a tree: path, kind and content of every file.
-fn tree_digest(entries: &[Entry]) -> String {
+fn tree_digest(entries: &[Entry<'_>]) -> String {
     let mut sha = Sha256::new();
     for entry in entries {
         let path = entry.path.as_bytes();

@@ -49,7 +49,7 @@ pub(crate) type Known = [u8; 60];
 
 /// One file of the tree.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'a> {
     pub(crate) path: RawPath,
     /// `f`, `x` for a program, `l` for a link, `d` for a directory, `?` for what cannot be read.
     pub(crate) kind: u8,
@@ -57,15 +57,15 @@ pub(crate) struct Entry {
     /// What the kernel says of it, if it can be believed next time.
     pub(crate) known: Option<Known>,
     /// The language by name, and what the file says; nothing unless it is source code or names it.
-    pub(crate) said: Option<Said>,
+    pub(crate) said: Option<Said<'a>>,
 }
 
 /// What a file says.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Said<'a> {
     /// Its place among the languages; nothing for a file that only names things.
     pub(crate) language: Option<usize>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: Facts<'a>,
     /// Whether the facts had to be found out.
     pub(crate) fresh: bool,
 }
@@ -118,21 +118,21 @@ impl<'a> Reader<'a> {
     /// All of `paths` that are there, in their order, on all cores.
     ///
     /// Both `paths` and `early` are sorted; what is among `early` is not looked at again.
-    pub(crate) fn all(&self, paths: &[RawPath], early: Vec<Entry>) -> Vec<Entry> {
+    pub(crate) fn all(&self, paths: &[RawPath], early: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
         let mut early = early.into_iter().peekable();
         let met = |path: &RawPath| {
             while early.next_if(|entry| entry.path < *path).is_some() {}
             early.next_if(|entry| entry.path == *path)
         };
-        let mut found: Vec<Option<Entry>> = paths.iter().map(met).collect();
+        let mut found: Vec<Option<Entry<'a>>> = paths.iter().map(met).collect();
         let todo = paths.par_iter().zip(found.par_iter_mut());
         todo.filter(|(_, entry)| entry.is_none())
             .for_each(|(path, entry)| *entry = self.one(path));
         found.into_iter().flatten().collect()
     }
 
-    fn one(&self, path: &RawPath) -> Option<Entry> {
-        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said>| Entry {
+    fn one(&self, path: &RawPath) -> Option<Entry<'a>> {
+        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said<'a>>| Entry {
             path: path.clone(),
             kind,
             sha,
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What the bytes of a file say, from the cache if they were seen before.
-    fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said {
+    fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said<'a> {
         if let Some(facts) = self.cache.get(place, sha) {
             return Said {
                 language: place,
@@ -283,7 +283,7 @@ impl<'a> Reader<'a> {
 }
 
 /// What is said of source code that was not read.
-fn unread_said(place: Option<usize>) -> Option<Said> {
+fn unread_said(place: Option<usize>) -> Option<Said<'static>> {
     place.map(|place| Said {
         language: Some(place),
         facts: Facts::names_only(b"", Parse::Unread),

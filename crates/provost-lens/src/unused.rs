@@ -44,12 +44,12 @@ fn upper(hash: u32) -> usize {
 impl Names {
     /// The names of `all` files; of the languages in `blind` a file could not be read at all.
     pub(crate) fn of<'a>(
-        all: impl Iterator<Item = &'a Facts> + Clone,
+        all: impl Iterator<Item = &'a Facts<'a>> + Clone,
         blind: HashSet<usize>,
     ) -> Self {
-        let defined = |facts: &'a Facts| {
-            let functions = facts.functions.iter().map(|one| one.name.as_str());
-            let classes = facts.classes.iter().map(|one| one.name.as_str());
+        let defined = |facts: &'a Facts<'a>| {
+            let functions = facts.functions.iter().map(|one| one.name.as_ref());
+            let classes = facts.classes.iter().map(|one| one.name.as_ref());
             functions.chain(classes).map(simple)
         };
         let mut every: Vec<u32> = all.clone().flat_map(defined).collect();
@@ -86,9 +86,9 @@ impl Names {
         names
     }
 
-    fn see(&mut self, hashes: &Hashes, mark: impl Fn(&mut Known)) {
+    fn see(&mut self, hashes: &Hashes<'_>, mark: impl Fn(&mut Known)) {
         for hash in hashes.all() {
-            if let Some(known) = self.place(*hash).and_then(|at| self.known.get_mut(at)) {
+            if let Some(known) = self.place(hash).and_then(|at| self.known.get_mut(at)) {
                 mark(known);
             }
         }
@@ -120,7 +120,10 @@ fn simple(name: &str) -> u32 {
 /// A name without what is around it.
 fn last(name: &str) -> &str {
     let name = name.rsplit('.').next().unwrap_or(name);
-    name.rsplit("::").next().unwrap_or(name)
+    match name.contains(':') {
+        true => name.rsplit("::").next().unwrap_or(name),
+        false => name,
+    }
 }
 
 /// Everything that nobody names.
