@@ -143,9 +143,13 @@ impl FromIterator<StatementFact> for Block<'_> {
 
 impl StatementFact {
     fn of(bytes: &[u8; 16]) -> Self {
-        let all = u128::from_le_bytes(*bytes);
-        let upper = (all >> 64) as u64;
-        Self(all as u64, upper as u32, (upper >> 32) as u32)
+        let [a, b, c, d, e, f, g, h, lines @ ..] = *bytes;
+        let [i, j, k, l, m, n, o, p] = lines;
+        Self(
+            u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            u32::from_le_bytes([i, j, k, l]),
+            u32::from_le_bytes([m, n, o, p]),
+        )
     }
 
     fn bytes(self) -> [u8; 16] {
@@ -177,12 +181,25 @@ impl Hashes<'_> {
 
 impl FromIterator<u32> for Hashes<'_> {
     fn from_iter<I: IntoIterator<Item = u32>>(hashes: I) -> Self {
-        let mut list: Vec<u32> = hashes.into_iter().collect();
+        let mut list = Vec::new();
+        let mut most = MOST_REPEATED;
+        for hash in hashes {
+            // What is there again and again is held once, however much is read.
+            if list.len() >= most {
+                list.sort_unstable();
+                list.dedup();
+                most = MOST_REPEATED.max(list.len() * 2);
+            }
+            list.push(hash);
+        }
         list.sort_unstable();
         list.dedup();
         Self(list.into_iter().map(u32::to_le_bytes).collect())
     }
 }
+
+/// How many hashes are held before those that are there twice go.
+const MOST_REPEATED: usize = 1 << 16;
 
 /// Adds `value` to the running hash `hash`.
 pub(crate) fn mix(hash: u64, value: u64) -> u64 {

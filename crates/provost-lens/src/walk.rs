@@ -460,7 +460,7 @@ impl<'a> Walk<'a> {
     fn take_fields(&mut self, node: Node<'_>) {
         if let Some(class) = self.classes_open.last().copied() {
             let text = self.text(node);
-            let hashes: Hashes = words(text).map(name_hash).collect();
+            let hashes: Hashes<'_> = words(text).map(name_hash).collect();
             self.scopes[class].fields.extend(hashes.all());
         }
     }

@@ -47,8 +47,14 @@ impl Repository {
             Some(commit) => Some(self.commit_tree(commit)?),
             None => None,
         };
-        let mut lines = self.status(head.as_ref(), checkout)?;
-        self.add_hidden(checkout, &mut lines)?;
+        let (lines, hidden) = rayon::join(
+            || self.status(head.as_ref(), checkout),
+            || self.hidden(checkout),
+        );
+        let mut lines = lines?;
+        for (path, line) in hidden? {
+            lines.entry(path).or_insert(line);
+        }
         lines.retain(|path, line| {
             let own = path.as_bytes() == RUNTIME || path.as_bytes().starts_with(b".provost/");
             !own || line.letters != "??"
@@ -126,8 +132,9 @@ impl Repository {
         Ok(lines)
     }
 
-    /// Adds files that git was told not to look at and that differ from what is staged.
-    fn add_hidden(&self, checkout: &Path, lines: &mut Lines) -> Result<(), GitError> {
+    /// Files that git was told not to look at and that differ from what is staged.
+    fn hidden(&self, checkout: &Path) -> Result<Lines, GitError> {
+        let mut lines = Lines::new();
         let path = self.git_dir.join("index");
         let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
         let unread = |error: std::io::Error| GitError::System {
@@ -136,7 +143,7 @@ impl Repository {
         };
         let bytes =
             read_file(&path, limit).map_err(|error| unread(std::io::Error::other(error)))?;
-        let Some(bytes) = bytes else { return Ok(()) };
+        let Some(bytes) = bytes else { return Ok(lines) };
         let entries = index::parse(&bytes, self.format)
             .map_err(|error| unread(std::io::Error::other(error)))?;
         let hidden = |entry: &index::Entry| entry.skip_worktree || entry.assume_valid;
@@ -152,9 +159,9 @@ impl Repository {
             if (missing && entry.skip_worktree) || disk.as_ref() == Some(&line.staged) {
                 continue;
             }
-            lines.entry(entry.path.clone()).or_insert(line);
+            lines.insert(entry.path.clone(), line);
         }
-        Ok(())
+        Ok(lines)
     }
 }
 

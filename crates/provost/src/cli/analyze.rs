@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::lens;
 use crate::place::Place;
-use crate::show::plain;
+use crate::show::{Reader, plain};
 
 /// How many findings a person is shown.
 const SHOWN: usize = 20;
@@ -56,7 +56,7 @@ enum Profile {
     Compat,
 }
 
-pub(super) fn run(analyze: &Analyze) -> Outcome {
+pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     let path = analyze.path.as_deref().unwrap_or(Path::new("."));
     let path = path.canonicalize().map_err(|error| {
         Failure::new(
@@ -78,9 +78,13 @@ pub(super) fn run(analyze: &Analyze) -> Outcome {
         let text = document.to_string();
         return Ok(Answer::data(document, text));
     }
+    // A person reads a page of it; what programs read is as large as the tree.
+    if reader == Reader::Person {
+        return Ok(Answer::data(json!(null), render(&report, analyze.all)));
+    }
     let mut json = serde_json::to_value(&report).unwrap_or_default();
     json["digest"] = json!(report.digest());
-    Ok(Answer::data(json, render(&report, analyze.all)))
+    Ok(Answer::data(json, ""))
 }
 
 fn render(report: &Report, all: bool) -> String {
