@@ -201,7 +201,7 @@ fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize
 const HASH: u32 = 32;
 
 fn place_of(holder: u64) -> usize {
-    (holder & u64::from(u32::MAX)) as usize
+    usize::try_from(holder & u64::from(u32::MAX)).unwrap_or(usize::MAX)
 }
 
 /// Whether enough of two functions is the same, as the smallest hashes of both tell.

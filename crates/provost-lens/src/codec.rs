@@ -148,6 +148,9 @@ impl Out {
     }
 }
 
+/// These bytes are no facts.
+struct NoFacts;
+
 struct In<'a>(&'a [u8]);
 
 impl<'a> In<'a> {
@@ -198,10 +201,15 @@ impl<'a> In<'a> {
         Some(Hashes(Cow::Borrowed(chunks)))
     }
 
-    fn sure(&mut self) -> Option<Option<Confidence>> {
-        match self.byte()? {
-            0 => Some(None),
-            at => SURE.get(usize::from(at - 1)).copied().map(Some),
+    /// A confidence or none; an error for what is neither.
+    fn sure(&mut self) -> Result<Option<Confidence>, NoFacts> {
+        match self.byte().ok_or(NoFacts)? {
+            0 => Ok(None),
+            at => SURE
+                .get(usize::from(at - 1))
+                .copied()
+                .map(Some)
+                .ok_or(NoFacts),
         }
     }
 
@@ -227,7 +235,7 @@ impl<'a> In<'a> {
             tokens,
         ] = numbers;
         let (shape, text, sketch) = (self.long()?, self.long()?, self.hashes()?);
-        let (block, unused, flags) = (self.block()?, self.sure()?, self.byte()?);
+        let (block, unused, flags) = (self.block()?, self.sure().ok()?, self.byte()?);
         Some(FunctionFact {
             name,
             line,
@@ -252,7 +260,7 @@ impl<'a> In<'a> {
         let (line, end_line, methods) = (self.number()?, self.number()?, self.number()?);
         let uses = self.hashes()?;
         let (has, cohesion) = (self.byte()?, self.number()?);
-        let (unused, flags) = (self.sure()?, self.byte()?);
+        let (unused, flags) = (self.sure().ok()?, self.byte()?);
         Some(ClassFact {
             name,
             line,

@@ -143,13 +143,12 @@ impl FromIterator<StatementFact> for Block<'_> {
 
 impl StatementFact {
     fn of(bytes: &[u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, lines @ ..] = *bytes;
-        let [i, j, k, l, m, n, o, p] = lines;
-        Self(
-            u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            u32::from_le_bytes([i, j, k, l]),
-            u32::from_le_bytes([m, n, o, p]),
-        )
+        let part = |from: usize| {
+            let part = bytes.get(from..).and_then(<[u8]>::first_chunk);
+            u32::from_le_bytes(part.copied().unwrap_or_default())
+        };
+        let hash = u64::from(part(0)) | (u64::from(part(4)) << 32);
+        Self(hash, part(8), part(12))
     }
 
     fn bytes(self) -> [u8; 16] {

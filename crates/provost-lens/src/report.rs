@@ -76,10 +76,9 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>])
     let findings = numbered(drafts);
 
     let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
-    let functions = shown;
     let metrics = Metrics::of(&Parts {
         files: &files,
-        functions: &functions,
+        functions: &shown,
         classes: &coupled,
         imports: &imports,
         findings: &findings,
@@ -96,7 +95,7 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>])
         tree_files: entries.len() as u64,
         languages: languages(&sources),
         files,
-        functions,
+        functions: shown,
         classes: coupled,
         imports,
         findings,

@@ -86,10 +86,10 @@ impl Server {
         let begin = Instant::now();
         let params = json!({ "name": tool, "arguments": arguments });
         let result = self.ask("tools/call", &params)?;
-        let took = micros(begin.elapsed());
+        let elapsed = micros(begin.elapsed());
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let said = serde_json::from_str(text).unwrap_or_default();
-        Ok((said, took))
+        Ok((said, elapsed))
     }
 
     fn say(&mut self, message: &Value) -> Result<(), BenchError> {
