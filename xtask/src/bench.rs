@@ -4,13 +4,16 @@
 //! of measures that took turns. A baseline that is missing is named and judges nothing, unless
 //! `PROVOST_TEST_REQUIRE=all` asks for everything.
 
+mod agents;
 mod ground;
+mod peer;
 mod proxy;
 mod sample;
 mod snapshot;
 mod starts;
 mod structure;
 mod table;
+mod talk;
 mod workspaces;
 
 use std::path::{Path, PathBuf};
@@ -97,6 +100,8 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     starts::verification(&programs, &ground, length, &mut report)?;
     starts::commands(&programs, length, &mut report)?;
     starts::judgements(&programs, &ground, length, &mut report)?;
+    agents::server(&programs, &ground, length, &mut report)?;
+    agents::hook(&programs, &ground, length, &mut report)?;
     proxy::measure(&programs, &ground, length, &mut report)?;
 
     let files = length.pick(5_000, 50_000);
@@ -119,6 +124,19 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     );
     workspaces::measure(&programs, &ground, files, &mut report)?;
     structure::measure(&programs, &ground, length, &mut report)?;
+    report.say(&format!("ended with {}", load()));
+    Ok(report)
+}
+
+/// Builds the program as it is installed, and measures it against the public peer.
+pub fn run_with_peer() -> Result<Report, BenchError> {
+    let programs = Programs::build()?;
+    let mut report = Report::new(1.0);
+    let ground = Ground::new()?;
+    report.say(&format!("begun with {}", load()));
+    agents::server(&programs, &ground, Length::Full, &mut report)?;
+    agents::hook(&programs, &ground, Length::Full, &mut report)?;
+    peer::measure(&programs, &ground, &mut report)?;
     report.say(&format!("ended with {}", load()));
     Ok(report)
 }

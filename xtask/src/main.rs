@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use xtask::{bench, corpus, escape, fields, schemas, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] \
-    | schemas [--check] | escape [--check] | bench [--quick]\n";
+    | schemas [--check] | escape [--check] | bench [--quick | --peer]\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -31,8 +31,9 @@ fn main() -> ExitCode {
             escape::write(Path::new("."), program).map(|()| "written".to_owned())
         }),
         ["escape", "--check"] => run_escape(|program| escape::check(Path::new("."), program)),
-        ["bench"] => run_bench(bench::Length::Full),
-        ["bench", "--quick"] => run_bench(bench::Length::Quick),
+        ["bench"] => show_bench(bench::run(bench::Length::Full)),
+        ["bench", "--quick"] => show_bench(bench::run(bench::Length::Quick)),
+        ["bench", "--peer"] => show_bench(bench::run_with_peer()),
         ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {
             Ok(code) => code,
             Err(why) => complain(&format!("{why}\n")),
@@ -91,8 +92,8 @@ fn run_escape(run: impl Fn(&Path) -> Result<String, String>) -> ExitCode {
     }
 }
 
-fn run_bench(length: bench::Length) -> ExitCode {
-    match bench::run(length) {
+fn show_bench(measured: Result<bench::Report, bench::BenchError>) -> ExitCode {
+    match measured {
         Err(why) => complain(&format!("{why}\n")),
         Ok(report) => {
             let _ = write!(std::io::stdout().lock(), "{report}");

@@ -6,20 +6,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use provost_core::path::RawPath;
 use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::codec;
 use crate::facts::{Facts, bytes_hash};
 use crate::language;
-use crate::tree::{Entry, Known, Sha};
+use crate::tree::{Entry, Known, KnownFiles, Sha};
 
 /// What a file begins with; another version has another one.
-const MAGIC: &[u8; 16] = b"provost-lens-01\n";
+const MAGIC: &[u8; 16] = b"provost-lens-02\n";
+
+/// How long that is, with the hash of the rest behind it.
+const HEAD: usize = MAGIC.len() + size_of::<u64>();
 
 /// Over how many files facts are spread.
 const SHARDS: usize = 64;
@@ -76,19 +81,19 @@ impl Cache {
     }
 
     /// The facts about bytes with this digest, if they are known.
-    pub(crate) fn get(&self, place: Option<usize>, sha: &Sha) -> Option<Facts> {
+    pub(crate) fn get(&self, place: Option<usize>, sha: &Sha) -> Option<Facts<'_>> {
         let key = key(place, sha);
         let shard = &self.shards[usize::from(sha[0]) % SHARDS];
         let (from, to) = *shard.places.get(&key)?;
-        serde_json::from_slice(shard.bytes.get(from..to)?).ok()
+        codec::decode(shard.bytes.get(from..to)?)
     }
 
     /// Keeps what was found out about `entries`.
-    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+    pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
-        let mut fresh: Vec<Vec<&Entry>> = vec![Vec::new(); SHARDS];
+        let mut fresh: Vec<Vec<&Entry<'_>>> = vec![Vec::new(); SHARDS];
         let mut used: HashSet<Key> = HashSet::new();
         for entry in entries {
             let Some(said) = &entry.said else { continue };
@@ -105,7 +110,7 @@ impl Cache {
         sweep(directory);
         todo.par_iter().try_for_each(|at| {
             let bytes = self.shards[*at].with(&fresh[*at], &used);
-            replace(directory, &shard_name(*at), &bytes)
+            replace(directory, &shard_name(*at), bytes)
         })
     }
 }
@@ -116,7 +121,7 @@ impl Shard {
             return Self::default();
         };
         let mut places = HashMap::new();
-        let mut at = 0;
+        let mut at = HEAD;
         while let Some((key, from, to)) = record(&bytes, at) {
             places.insert(key, (from, to));
             at = to;
@@ -125,14 +130,14 @@ impl Shard {
     }
 
     /// The records of this shard and of `fresh`; if that is too much, only what is `used`.
-    fn with(&self, fresh: &[&Entry], used: &HashSet<Key>) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.bytes.len() + 4096);
+    fn with(&self, fresh: &[&Entry<'_>], used: &HashSet<Key>) -> Vec<u8> {
+        let mut bytes = headed(self.bytes.len() + 4096);
         let mut seen = HashSet::new();
         for entry in fresh {
             let Some(said) = &entry.said else { continue };
             let key = key(said.language, &entry.sha);
             if seen.insert(key)
-                && let Ok(text) = serde_json::to_vec(&said.facts)
+                && let Some(text) = codec::encode(&said.facts)
             {
                 push(&mut bytes, &key, &text);
             }
@@ -193,9 +198,9 @@ impl Manifest {
     }
 
     /// What is known, by path.
-    pub(crate) fn known(&self) -> HashMap<&[u8], (&Known, &Sha)> {
+    pub(crate) fn known(&self) -> KnownFiles<'_> {
         let mut known = HashMap::with_capacity(self.bytes.len() / 128);
-        let mut rest = self.bytes.as_slice();
+        let mut rest = self.bytes.get(HEAD..).unwrap_or_default();
         while let Some((path, row, tail)) = row(rest) {
             known.insert(path, row);
             rest = tail;
@@ -203,12 +208,23 @@ impl Manifest {
         known
     }
 
+    /// The paths of the files that are known, in their order.
+    pub(crate) fn paths(&self) -> Vec<RawPath> {
+        let mut rest = self.bytes.get(HEAD..).unwrap_or_default();
+        let mut paths = Vec::with_capacity(rest.len() / 128);
+        while let Some((path, _, tail)) = row(rest) {
+            paths.push(RawPath::new(path));
+            rest = tail;
+        }
+        paths
+    }
+
     /// Keeps what is known of `entries`.
-    pub(crate) fn save(&self, entries: &[Entry]) -> io::Result<()> {
+    pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
-        let mut bytes = Vec::with_capacity(entries.len() * 140);
+        let mut bytes = headed(entries.len() * 140);
         for entry in entries {
             let path = entry.path.as_bytes();
             if let (Some(known), Ok(length)) = (&entry.known, u32::try_from(path.len())) {
@@ -218,12 +234,12 @@ impl Manifest {
                 bytes.extend(path);
             }
         }
-        if bytes == self.bytes {
+        if bytes.get(HEAD..) == self.bytes.get(HEAD..) {
             return Ok(());
         }
         make(directory)?;
         prune(directory);
-        replace(directory, &self.name, &bytes)
+        replace(directory, &self.name, bytes)
     }
 }
 
@@ -239,39 +255,38 @@ fn row(bytes: &[u8]) -> Option<Row<'_>> {
     Some((path, (known, sha), rest))
 }
 
-/// What a file of ours holds, if it is whole.
+/// The bytes of a file of ours, head and all, if it is whole.
+///
+/// The hash tells damage, nothing more: who can write here can write anything.
 fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
-    let fits = fs::metadata(path).is_ok_and(|facts| facts.len() <= largest);
-    let mut bytes = if fits {
-        fs::read(path).ok()?
-    } else {
-        return None;
-    };
-    let head = MAGIC.len() + 32;
-    let digest: Sha = {
-        let rest = bytes.strip_prefix(MAGIC.as_slice())?;
-        *rest.first_chunk()?
-    };
-    let body: Sha = Sha256::digest(bytes.get(head..)?).into();
-    if body != digest {
+    if fs::metadata(path).ok()?.len() > largest {
         return None;
     }
-    bytes.drain(..head);
-    Some(bytes)
+    let bytes = fs::read(path).ok()?;
+    let rest = bytes.strip_prefix(MAGIC.as_slice())?;
+    let (hash, body) = rest.split_first_chunk()?;
+    (bytes_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
 }
 
-/// Replaces a file of ours whole.
-fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+/// The beginning of a file of ours, for which there will be `capacity` bytes.
+fn headed(capacity: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD + capacity);
+    bytes.extend(MAGIC);
+    bytes.resize(HEAD, 0);
+    bytes
+}
+
+/// Replaces a file of ours whole, by `bytes` that begin with a head.
+fn replace(directory: &Path, name: &str, mut bytes: Vec<u8>) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let beside = directory.join(format!("{name}.{}-{number}.new", std::process::id()));
-    let digest = Sha256::digest(bytes);
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        for part in [MAGIC.as_slice(), digest.as_slice(), bytes] {
-            file.write_all(part)?;
-        }
-        fs::rename(&beside, directory.join(name))
-    });
+    let hash = bytes_hash(bytes.get(HEAD..).unwrap_or_default());
+    for (place, byte) in bytes.iter_mut().skip(MAGIC.len()).zip(hash.to_le_bytes()) {
+        *place = byte;
+    }
+    let written =
+        fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, directory.join(name)));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }

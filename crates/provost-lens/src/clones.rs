@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use provost_core::structure::{Category, Confidence, Family, Settings, Severity, Spot};
 use provost_core::wording::counted as worded;
+use rayon::slice::ParallelSliceMut as _;
 
 use crate::facts::{StatementFact, mix};
 use crate::found::{Draft, Function, counted, digits, spot};
@@ -87,7 +88,7 @@ fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap
                 Severity::Warning
             },
             confidence: confidence(all()),
-            symbol: functions[members[0]].fact.name.clone(),
+            symbol: functions[members[0]].fact.name.clone().into_owned(),
             places: all().map(Function::spot).collect(),
             value: counted(count),
             limit: 1,
@@ -130,33 +131,9 @@ fn near(
     settings: &Settings,
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
-    let mut holders: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
-    for (at, function) in functions.iter().enumerate() {
-        if large(function, settings) && function.fact.tokens >= NEAR_TOKENS {
-            for hash in function.fact.sketch.all() {
-                holders
-                    .entry((function.language, *hash))
-                    .or_default()
-                    .push(at);
-            }
-        }
-    }
-    let mut shared: HashMap<(usize, usize), usize> = HashMap::new();
-    for list in holders.values().filter(|list| list.len() <= CROWD) {
-        for (place, one) in list.iter().enumerate() {
-            for other in &list[place + 1..] {
-                *shared.entry((*one, *other)).or_default() += 1;
-            }
-        }
-    }
+    let pairs = sharing(functions, settings);
     let mut groups = Groups::new(functions.len());
     let mut joined = HashSet::new();
-    let mut pairs: Vec<(usize, usize)> = shared
-        .into_iter()
-        .filter(|(_, count)| *count >= NEAR_SHARED)
-        .map(|(pair, _)| pair)
-        .collect();
-    pairs.sort_unstable();
     for (one, other) in pairs {
         let same = member_of
             .get(&one)
@@ -176,9 +153,60 @@ fn near(
         .collect()
 }
 
+/// Pairs of functions that share enough of the kept hashes to be compared, sorted.
+fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize)> {
+    let compared: Vec<usize> = (0..functions.len())
+        .filter(|at| {
+            let function = &functions[*at];
+            large(function, settings) && function.fact.tokens >= NEAR_TOKENS
+        })
+        .collect();
+    // The hash and the place among those that are compared, as one number that sorts quickly.
+    let mut holders: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for (place, at) in compared.iter().enumerate() {
+        let function = &functions[*at];
+        let list = holders.entry(function.language).or_default();
+        let hashes = function.fact.sketch.all();
+        list.extend(hashes.map(|hash| (u64::from(hash) << HASH) | place as u64));
+    }
+    // For each that is compared, the later ones that hold one of its hashes.
+    let mut later: Vec<(usize, &[u64])> = Vec::new();
+    for list in holders.values_mut() {
+        list.par_sort_unstable();
+        for same in list.chunk_by(|one, other| one >> HASH == other >> HASH) {
+            if (2..=CROWD).contains(&same.len()) {
+                let rest = same.iter().enumerate();
+                later.extend(rest.map(|(at, one)| (place_of(*one), &same[at + 1..])));
+            }
+        }
+    }
+    later.par_sort_unstable_by_key(|(place, _)| *place);
+    let mut counts = vec![0; compared.len()];
+    let mut pairs = Vec::new();
+    for lists in later.chunk_by(|one, other| one.0 == other.0) {
+        let others = || lists.iter().flat_map(|(_, list)| list.iter().copied());
+        others().for_each(|other| counts[place_of(other)] += 1);
+        // A count is taken when it is met first, so the next ones are nothing.
+        for other in others().map(place_of) {
+            if std::mem::take(&mut counts[other]) >= NEAR_SHARED {
+                pairs.push((compared[lists[0].0], compared[other]));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// How many bits a place has beside a hash; there are fewer functions than that.
+const HASH: u32 = 32;
+
+fn place_of(holder: u64) -> usize {
+    usize::try_from(holder & u64::from(u32::MAX)).unwrap_or(usize::MAX)
+}
+
 /// Whether enough of two functions is the same, as the smallest hashes of both tell.
 fn alike(one: &Function<'_>, other: &Function<'_>) -> bool {
-    let (left, right) = (one.fact.sketch.all(), other.fact.sketch.all());
+    let (left, right) = (&one.fact.sketch, &other.fact.sketch);
     let most = left.len().min(right.len());
     let (mut a, mut b, mut seen, mut both) = (0, 0, 0, 0);
     // The smallest hashes of the two together, and how many of them are in both.
@@ -212,7 +240,7 @@ fn near_draft(functions: &[Function<'_>], mut members: Vec<usize>) -> Draft {
         category: Category::Near,
         severity: Severity::Info,
         confidence: confidence(all()).min(Confidence::Medium),
-        symbol: functions[members[0]].fact.name.clone(),
+        symbol: functions[members[0]].fact.name.clone().into_owned(),
         places: all().map(Function::spot).collect(),
         value: counted(count),
         limit: 1,
@@ -234,20 +262,22 @@ fn blocks(
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
     let width = settings.block_min_stmt as usize;
-    let mut windows: HashMap<(usize, u64), Vec<Place>> = HashMap::new();
+    let mut windows: Vec<(usize, u64, Place)> = Vec::new();
     for (at, function) in functions.iter().enumerate() {
-        let fold = |hash: u64, statement: &StatementFact| mix(hash, statement.0);
-        for (first, window) in function.fact.block.windows(width).enumerate() {
-            let hash = window.iter().fold(11, fold);
-            windows
-                .entry((function.language, hash))
-                .or_default()
-                .push((at, first));
+        let block = &function.fact.block;
+        for first in 0..(block.len() + 1).saturating_sub(width) {
+            let fold = |hash: u64, statement: StatementFact| mix(hash, statement.0);
+            let hash = block.run(first, width).fold(11, fold);
+            windows.push((function.language, hash, (at, first)));
         }
     }
+    windows.par_sort_unstable();
     let mut pairs: Vec<(Place, Place, usize)> = Vec::new();
-    for list in windows.values().filter(|list| list.len() > 1) {
-        let list = &list[..list.len().min(MOST_PLACES)];
+    let same = |one: &(usize, u64, Place), other: &(usize, u64, Place)| {
+        (one.0, one.1) == (other.0, other.1)
+    };
+    for list in windows.chunk_by(same).filter(|list| list.len() > 1) {
+        let list: Vec<Place> = list.iter().take(MOST_PLACES).map(|one| one.2).collect();
         for (place, one) in list.iter().enumerate() {
             // Within one function a run must not reach into its own copy.
             let apart = |other: &&Place| other.0 != one.0 || other.1 - one.1 >= width;
@@ -275,10 +305,8 @@ fn blocks(
         if known(one) && known(other) {
             continue;
         }
-        let block = &functions[one.0].fact.block[one.1..one.1 + count];
-        let key = block
-            .iter()
-            .fold(13, |hash, statement| mix(hash, statement.0));
+        let block = functions[one.0].fact.block.run(one.1, count);
+        let key = block.fold(13, |hash, statement| mix(hash, statement.0));
         let places = runs.entry((functions[one.0].language, key)).or_default();
         for place in [one, other] {
             let run = (place.0, place.1, count);
@@ -333,9 +361,10 @@ fn enough(
     (one, other, count): &(Place, Place, usize),
 ) -> bool {
     let lines = |place: &Place| {
-        let block = functions[place.0].fact.block.get(place.1..place.1 + count);
-        match block.map(|block| (block.first(), block.last())) {
-            Some((Some(first), Some(last))) => last.2 + 1 - first.1.min(last.2),
+        let mut block = functions[place.0].fact.block.run(place.1, *count);
+        let first = block.next();
+        match (first, block.next_back().or(first)) {
+            (Some(first), Some(last)) => last.2 + 1 - first.1.min(last.2),
             _ => 0,
         }
     };
@@ -346,9 +375,11 @@ fn enough(
 fn block_draft(functions: &[Function<'_>], key: u64, places: &[Run]) -> Draft {
     let place = |(at, first, count): &Run| -> Spot {
         let function = &functions[*at];
-        let block = &function.fact.block[*first..first + count];
-        let line = block.first().map_or(0, |statement| statement.1);
-        let end = block.last().map_or(0, |statement| statement.2);
+        let mut block = function.fact.block.run(*first, *count);
+        let start = block.next();
+        let line = start.map_or(0, |statement| statement.1);
+        let end = block.next_back().or(start);
+        let end = end.map_or(0, |statement| statement.2);
         spot(function.path, &function.fact.name, line, end)
     };
     let count = places.len();
@@ -359,9 +390,9 @@ fn block_draft(functions: &[Function<'_>], key: u64, places: &[Run]) -> Draft {
         category: Category::Block,
         severity: Severity::Warning,
         confidence: confidence(places.iter().map(|(at, _, _)| &functions[*at])),
-        symbol: places
-            .first()
-            .map_or_else(String::new, |(at, _, _)| functions[*at].fact.name.clone()),
+        symbol: places.first().map_or_else(String::new, |(at, _, _)| {
+            functions[*at].fact.name.clone().into_owned()
+        }),
         places: places.iter().map(place).collect(),
         value: counted(count),
         limit: 1,

@@ -202,9 +202,9 @@ pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
     let names: HashSet<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
     let count = |class: &found::Class<'_>| {
         let own = last(&class.fact.name);
-        let uses = class.fact.uses.all().iter();
+        let uses = class.fact.uses.all();
         counted(
-            uses.filter(|name| **name != own && names.contains(*name))
+            uses.filter(|name| *name != own && names.contains(name))
                 .count(),
         )
     };
@@ -212,7 +212,7 @@ pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
         .iter()
         .map(|class| Class {
             path: class.path.clone(),
-            name: class.fact.name.clone(),
+            name: class.fact.name.clone().into_owned(),
             line: class.fact.line,
             end_line: class.fact.end_line,
             methods: class.fact.methods,

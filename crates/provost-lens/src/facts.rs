@@ -1,32 +1,31 @@
 //! Holds what one file says by itself, whatever is around it.
 //!
 //! Facts are a function of the bytes, the language and the version of the analyser, so they are
-//! kept by the digest of the bytes and used again wherever the same bytes turn up.
+//! kept by the digest of the bytes and used again wherever the same bytes turn up. Facts that were
+//! kept borrow from what was read, because making thousands of small copies would take longer than
+//! everything else.
+
+use std::borrow::Cow;
 
 use provost_core::structure::{Confidence, Parse};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What one file says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Facts {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts<'a> {
     pub(crate) lines: u32,
     pub(crate) parse: Parse,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) functions: Vec<FunctionFact>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) classes: Vec<ClassFact>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) imports: Vec<ImportFact>,
+    pub(crate) functions: Vec<FunctionFact<'a>>,
+    pub(crate) classes: Vec<ClassFact<'a>>,
+    pub(crate) imports: Vec<ImportFact<'a>>,
     /// Names that are used, outside what they name.
-    pub(crate) references: Hashes,
+    pub(crate) references: Hashes<'a>,
     /// Names that are used inside what has the same name: a call of itself, or of a namesake.
-    #[serde(default, skip_serializing_if = "Hashes::is_empty")]
-    pub(crate) own: Hashes,
+    pub(crate) own: Hashes<'a>,
     /// Words in texts, which may be names.
-    pub(crate) mentions: Hashes,
+    pub(crate) mentions: Hashes<'a>,
 }
 
-impl Facts {
+impl Facts<'_> {
     /// Facts of a file of which nothing is known but its names.
     pub(crate) fn names_only(bytes: &[u8], parse: Parse) -> Self {
         Self {
@@ -57,9 +56,9 @@ impl Facts {
 }
 
 /// One function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FunctionFact {
-    pub(crate) name: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FunctionFact<'a> {
+    pub(crate) name: Cow<'a, str>,
     pub(crate) line: u32,
     pub(crate) end_line: u32,
     pub(crate) statements: u32,
@@ -73,98 +72,133 @@ pub(crate) struct FunctionFact {
     /// How many tokens.
     pub(crate) tokens: u32,
     /// The smallest hashes of its shingles.
-    pub(crate) sketch: Hashes,
+    pub(crate) sketch: Hashes<'a>,
     /// Its outermost statements.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) block: Vec<StatementFact>,
+    pub(crate) block: Block<'a>,
     /// How sure it is that nobody uses it if nobody names it; nothing if somebody surely does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unused: Option<Confidence>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unsound: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) test: bool,
 }
 
 /// One of the outermost statements of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StatementFact(pub(crate) u64, pub(crate) u32, pub(crate) u32);
 
 /// One class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ClassFact {
-    pub(crate) name: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClassFact<'a> {
+    pub(crate) name: Cow<'a, str>,
     pub(crate) line: u32,
     pub(crate) end_line: u32,
     pub(crate) methods: u32,
     /// Names in it that may be those of classes.
-    pub(crate) uses: Hashes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) uses: Hashes<'a>,
     pub(crate) cohesion: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unused: Option<Confidence>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) test: bool,
 }
 
 /// One import, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct ImportFact {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ImportFact<'a> {
     /// What is imported, in the words of the language.
-    pub(crate) target: String,
+    pub(crate) target: Cow<'a, str>,
     /// Whether it happens only when it is needed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) deferred: bool,
 }
 
-/// A sorted set of short hashes, as one text of hexadecimal digits.
+/// The outermost statements of a function, each as its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Hashes(Vec<u32>);
+pub(crate) struct Block<'a>(pub(crate) Cow<'a, [[u8; 16]]>);
 
-impl Hashes {
-    /// The hashes, sorted.
-    pub(crate) fn all(&self) -> &[u32] {
-        &self.0
+impl Block<'_> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The one at `at`.
+    pub(crate) fn get(&self, at: usize) -> Option<StatementFact> {
+        self.0.get(at).map(StatementFact::of)
+    }
+
+    /// `count` of them from `first` on, or as many as there are.
+    pub(crate) fn run(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> impl DoubleEndedIterator<Item = StatementFact> {
+        let end = first.saturating_add(count).min(self.len());
+        let run = self.0.get(first..end).unwrap_or_default();
+        run.iter().map(StatementFact::of)
     }
 }
 
-impl FromIterator<u32> for Hashes {
+impl FromIterator<StatementFact> for Block<'_> {
+    fn from_iter<I: IntoIterator<Item = StatementFact>>(all: I) -> Self {
+        Self(all.into_iter().map(StatementFact::bytes).collect())
+    }
+}
+
+impl StatementFact {
+    fn of(bytes: &[u8; 16]) -> Self {
+        let part = |from: usize| {
+            let part = bytes.get(from..).and_then(<[u8]>::first_chunk);
+            u32::from_le_bytes(part.copied().unwrap_or_default())
+        };
+        let hash = u64::from(part(0)) | (u64::from(part(4)) << 32);
+        Self(hash, part(8), part(12))
+    }
+
+    fn bytes(self) -> [u8; 16] {
+        let upper = u128::from(self.2) << 96 | u128::from(self.1) << 64;
+        (upper | u128::from(self.0)).to_le_bytes()
+    }
+}
+
+/// A sorted set of short hashes, each as its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hashes<'a>(pub(crate) Cow<'a, [[u8; 4]]>);
+
+impl Hashes<'_> {
+    /// The hashes, sorted.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The one at `at`.
+    pub(crate) fn get(&self, at: usize) -> Option<u32> {
+        self.0.get(at).map(|bytes| u32::from_le_bytes(*bytes))
+    }
+}
+
+impl FromIterator<u32> for Hashes<'_> {
     fn from_iter<I: IntoIterator<Item = u32>>(hashes: I) -> Self {
-        let mut list: Vec<u32> = hashes.into_iter().collect();
+        let mut list = Vec::new();
+        let mut most = MOST_REPEATED;
+        for hash in hashes {
+            // What is there again and again is held once, however much is read.
+            if list.len() >= most {
+                list.sort_unstable();
+                list.dedup();
+                most = MOST_REPEATED.max(list.len() * 2);
+            }
+            list.push(hash);
+        }
         list.sort_unstable();
         list.dedup();
-        Self(list)
+        Self(list.into_iter().map(u32::to_le_bytes).collect())
     }
 }
 
-impl Serialize for Hashes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<u8> = self.0.iter().flat_map(|hash| hash.to_be_bytes()).collect();
-        serializer.serialize_str(&provost_core::object::hex(&bytes))
-    }
-}
-
-impl<'de> Deserialize<'de> for Hashes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let wrong = || serde::de::Error::custom("not a list of hashes");
-        let chunks = text.as_bytes().chunks_exact(8);
-        if !chunks.remainder().is_empty() {
-            return Err(wrong());
-        }
-        let one = |digits: &[u8]| {
-            let text = std::str::from_utf8(digits).ok()?;
-            u32::from_str_radix(text, 16).ok()
-        };
-        let list: Option<Vec<u32>> = chunks.map(one).collect();
-        list.map(Self).ok_or_else(wrong)
-    }
-}
+/// How many hashes are held before those that are there twice go.
+const MOST_REPEATED: usize = 1 << 16;
 
 /// Adds `value` to the running hash `hash`.
 pub(crate) fn mix(hash: u64, value: u64) -> u64 {
@@ -212,14 +246,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_read_back_as_they_were_written() {
-        let hashes: Hashes = [7, 3, u32::MAX, 3].into_iter().collect();
-        let text = serde_json::to_string(&hashes).unwrap();
-        assert_eq!(text, "\"0000000300000007ffffffff\"");
-        assert_eq!(serde_json::from_str::<Hashes>(&text).unwrap(), hashes);
-        for bad in ["\"000\"", "\"0000000g\"", "7"] {
-            assert!(serde_json::from_str::<Hashes>(bad).is_err(), "{bad}");
-        }
+    fn hashes_are_a_sorted_set() {
+        let hashes: Hashes<'_> = [7, 3, u32::MAX, 3].into_iter().collect();
+        assert_eq!(hashes.all().collect::<Vec<_>>(), [3, 7, u32::MAX]);
+        assert_eq!([hashes.get(1), hashes.get(3)], [Some(7), None]);
+    }
+
+    #[test]
+    fn statements_come_back_from_their_bytes() {
+        let all = [1, 2, 3, 4].map(|at| StatementFact(u64::MAX - at, 7, u32::MAX));
+        let block: Block<'_> = all.into_iter().collect();
+        assert_eq!((block.get(3), block.get(4)), (Some(all[3]), None));
+        assert_eq!(block.run(1, 2).collect::<Vec<_>>(), all[1..3]);
+        assert_eq!(block.run(3, 9).collect::<Vec<_>>(), all[3..]);
+        assert_eq!(block.run(9, 1).count(), 0);
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub(crate) struct Placed<'a, T> {
     pub(crate) fact: &'a T,
 }
 
-pub(crate) type Function<'a> = Placed<'a, FunctionFact>;
-pub(crate) type Class<'a> = Placed<'a, ClassFact>;
+pub(crate) type Function<'a> = Placed<'a, FunctionFact<'a>>;
+pub(crate) type Class<'a> = Placed<'a, ClassFact<'a>>;
 
 impl Function<'_> {
     pub(crate) fn lines(&self) -> u32 {
@@ -68,8 +68,8 @@ pub(crate) fn numbered(mut drafts: Vec<Draft>) -> Vec<Finding> {
         draft.places.sort();
     }
     drafts.sort_by(|one, other| {
-        let key = |draft: &Draft| (draft.head, draft.key.clone(), draft.places.clone());
-        key(one).cmp(&key(other))
+        let (left, right) = ((one.head, &one.key), (other.head, &other.key));
+        left.cmp(&right).then_with(|| one.places.cmp(&other.places))
     });
     let mut last = String::new();
     let mut count = 0;
@@ -107,5 +107,5 @@ pub(crate) fn counted(count: usize) -> u32 {
 
 /// Sixteen digits of a hash.
 pub(crate) fn digits(hash: u64) -> String {
-    format!("{hash:016x}")
+    provost_core::object::hex(&hash.to_be_bytes())
 }

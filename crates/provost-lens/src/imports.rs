@@ -3,7 +3,7 @@
 //! A target that no file of the tree fits is somebody else's code and is left out. Nothing is
 //! guessed: where two files fit equally well, neither is taken.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::language::Imports;
 
@@ -138,7 +138,10 @@ fn qualified(text: &str) -> Vec<String> {
 /// The files of a tree, by which imports are resolved.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
-    all: BTreeSet<&'a str>,
+    all: HashSet<&'a str>,
+    /// What a module of Python may be: directories with files somewhere below, and files without
+    /// their ending.
+    modules: HashSet<&'a str>,
     /// Files by their last component.
     by_name: BTreeMap<&'a str, Vec<&'a str>>,
     /// Files by the directory they are in.
@@ -148,10 +151,18 @@ pub(crate) struct Files<'a> {
 impl<'a> Files<'a> {
     /// The files of a tree.
     pub(crate) fn new(paths: impl IntoIterator<Item = &'a str>) -> Self {
-        let all: BTreeSet<&str> = paths.into_iter().collect();
+        let mut sorted: Vec<&str> = paths.into_iter().collect();
+        sorted.sort_unstable();
+        let all: HashSet<&str> = sorted.iter().copied().collect();
         let (mut by_name, mut by_directory) = (BTreeMap::new(), BTreeMap::new());
-        for path in &all {
+        let mut modules = HashSet::from([""]);
+        for path in &sorted {
             let (directory, name) = split(path);
+            modules.extend(path.strip_suffix(".py"));
+            let mut above = directory;
+            while !above.is_empty() && modules.insert(above) {
+                above = split(above).0;
+            }
             by_name.entry(name).or_insert_with(Vec::new).push(*path);
             by_directory
                 .entry(directory)
@@ -160,6 +171,7 @@ impl<'a> Files<'a> {
         }
         Self {
             all,
+            modules,
             by_name,
             by_directory,
         }
@@ -183,31 +195,28 @@ impl<'a> Files<'a> {
     }
 
     /// A module of Python, from the root, from `src/`, or beside the file.
-    fn module(&self, from: &str, target: &str) -> Option<&'a str> {
+    fn module<'b>(&self, from: &'b str, target: &str) -> Option<&'a str> {
         let (module, name) = target.split_once(':').unwrap_or((target, ""));
         let dots = module.bytes().take_while(|byte| *byte == b'.').count();
         let rest = module[dots..].replace('.', "/");
-        let mut bases = Vec::new();
-        if dots > 0 {
-            let mut base = split(from).0;
-            for _ in 1..dots {
-                base = split(base).0;
-            }
-            bases.push(base.to_owned());
-        } else {
-            // The nearest directory that the module can be found in is the one it is taken from.
-            let mut base = split(from).0;
-            loop {
-                bases.push(base.to_owned());
-                if base.is_empty() {
-                    break;
-                }
-                base = split(base).0;
-            }
-            bases.push("src".to_owned());
+        // The nearest directory that the module can be found in is the one it is taken from.
+        let mut base = split(from).0;
+        for _ in 1..dots {
+            base = split(base).0;
         }
-        for base in bases {
-            let module = join(&base, &rest);
+        let above = |base: &&'b str| (dots == 0 && !base.is_empty()).then(|| split(base).0);
+        let last = (dots == 0).then_some("src");
+        let mut module = String::new();
+        for base in std::iter::successors(Some(base), above).chain(last) {
+            module.clear();
+            module.push_str(base);
+            if !base.is_empty() && !rest.is_empty() {
+                module.push('/');
+            }
+            module.push_str(&rest);
+            if !self.modules.contains(module.as_str()) {
+                continue;
+            }
             let within = join(&module, name);
             let candidates = [
                 (!name.is_empty()).then(|| format!("{within}.py")),

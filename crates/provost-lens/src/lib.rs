@@ -15,6 +15,7 @@
 
 mod cache;
 mod clones;
+mod codec;
 mod design;
 mod facts;
 mod found;
@@ -28,6 +29,7 @@ mod unused;
 mod walk;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use provost_core::code::Code;
 use provost_core::path::RawPath;
@@ -70,6 +72,41 @@ impl Lens for TreeSitterLens {
             let reason = format!("`{}` cannot be opened: {error}", root.display());
             PortError::new(Code::InputUnreadable, reason)
         })?;
+        // Facts of another version are of another shape.
+        let place = self
+            .cache
+            .as_ref()
+            .map(|cache| cache.join("lens").join("2"));
+        let manifest = Manifest::open(place.as_deref(), root);
+        let known = manifest.known();
+        // While git says which files there are, those that were there last are looked at.
+        let cache = OnceLock::new();
+        let cache = || cache.get_or_init(|| Cache::open(place.as_deref()));
+        let expect = || {
+            let paths = manifest.paths();
+            let headers = headers(&paths);
+            let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, Vec::new());
+            (headers, entries)
+        };
+        let (listed, (expected, early)) = rayon::join(|| self.listed(root), expect);
+        let paths = listed?;
+        let headers = headers(&paths);
+        let early = if expected == headers {
+            early
+        } else {
+            Vec::new()
+        };
+        let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, early);
+        // A cache that cannot be written costs time and nothing else.
+        let _ = cache().save(&entries);
+        let _ = manifest.save(&entries);
+        Ok(report::report(ANALYSER, settings, &entries))
+    }
+}
+
+impl TreeSitterLens {
+    /// The files below `root`, sorted.
+    fn listed(&self, root: &Path) -> Result<Vec<RawPath>, PortError> {
         let mut paths = (self.list)(root)?;
         paths.sort_unstable();
         paths.dedup();
@@ -80,25 +117,7 @@ impl Lens for TreeSitterLens {
             );
             return Err(PortError::new(Code::InputTooLarge, reason));
         }
-        // Facts of another version are of another shape.
-        let place = self
-            .cache
-            .as_ref()
-            .map(|cache| cache.join("lens").join("1"));
-        let manifest = Manifest::open(place.as_deref(), root);
-        let cache = Cache::open(place.as_deref());
-        let reader = Reader {
-            root: opened,
-            manifest: &manifest,
-            cache: &cache,
-            headers: headers(&paths),
-            began: tree::now(),
-        };
-        let entries = reader.all(&paths);
-        // A cache that cannot be written costs time and nothing else.
-        let _ = cache.save(&entries);
-        let _ = manifest.save(&entries);
-        Ok(report::report(ANALYSER, settings, &entries))
+        Ok(paths)
     }
 }
 

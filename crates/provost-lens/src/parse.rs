@@ -22,7 +22,7 @@ const ASKED_ALWAYS: usize = 5_000;
 const BYTES_ASKED: usize = 32;
 
 /// The facts of a file in the language at `place`.
-pub(crate) fn facts(place: usize, bytes: &[u8]) -> Facts {
+pub(crate) fn facts(place: usize, bytes: &[u8]) -> Facts<'static> {
     let Some(language) = language::loaded(place) else {
         return Facts::names_only(bytes, Parse::Unread);
     };

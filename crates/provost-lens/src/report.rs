@@ -1,6 +1,6 @@
 //! Puts what the files of a tree say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
@@ -26,21 +26,21 @@ struct Source<'a> {
     language: usize,
     sha: String,
     test: bool,
-    facts: &'a Facts,
+    facts: &'a Facts<'a>,
 }
 
 /// The report about `entries`, which are sorted by path.
-pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> Report {
-    let mut names = Names::default();
+pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>]) -> Report {
+    let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
+    let mut blind = HashSet::new();
     let mut sources = Vec::new();
     for entry in entries {
         let Some(said) = &entry.said else { continue };
-        names.add(&said.facts);
         let Some(language) = said.language else {
             continue;
         };
         if said.facts.parse == Parse::Unread {
-            names.blind.insert(language);
+            blind.insert(language);
         }
         if let Ok(path) = RepoPath::try_from(&entry.path) {
             sources.push(Source {
@@ -54,10 +54,20 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
     }
     let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
     let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
-    let imports = imports(&sources);
+    let ((mut drafts, tree), (imports, (names, shown))) = rayon::join(
+        || (clones::find(&functions, settings), tree_digest(entries)),
+        || {
+            let names = || Names::of(said().map(|said| &said.facts), blind);
+            let shown = || {
+                functions
+                    .par_iter()
+                    .map(function)
+                    .collect::<Vec<Function>>()
+            };
+            (imports(&sources), rayon::join(names, shown))
+        },
+    );
     let coupled = design::coupled(&classes);
-
-    let mut drafts = clones::find(&functions, settings);
     drafts.extend(unused::find(&functions, &classes, &names));
     drafts.extend(design::functions(&functions, settings));
     let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
@@ -66,10 +76,9 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
     let findings = numbered(drafts);
 
     let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
-    let functions: Vec<Function> = functions.par_iter().map(function).collect();
     let metrics = Metrics::of(&Parts {
         files: &files,
-        functions: &functions,
+        functions: &shown,
         classes: &coupled,
         imports: &imports,
         findings: &findings,
@@ -82,11 +91,11 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry]) -> 
         version: REPORT_VERSION.to_owned(),
         analyser: analyser.to_owned(),
         settings: settings.clone(),
-        tree: tree_digest(entries),
+        tree,
         tree_files: entries.len() as u64,
         languages: languages(&sources),
         files,
-        functions,
+        functions: shown,
         classes: coupled,
         imports,
         findings,
@@ -131,7 +140,7 @@ fn function(one: &found::Function<'_>) -> Function {
     Function {
         id: digits(mix(mix(language, name), fact.text)),
         path: one.path.clone(),
-        name: fact.name.clone(),
+        name: fact.name.clone().into_owned(),
         line: fact.line,
         end_line: fact.end_line,
         statements: fact.statements,
@@ -148,7 +157,7 @@ fn function(one: &found::Function<'_>) -> Function {
 /// Which file imports which.
 fn imports(sources: &[Source<'_>]) -> Vec<Import> {
     let files = Files::new(sources.iter().map(|source| source.path.as_str()));
-    let paths: BTreeMap<&str, &RepoPath> = sources
+    let paths: HashMap<&str, &RepoPath> = sources
         .iter()
         .map(|source| (source.path.as_str(), &source.path))
         .collect();
@@ -196,7 +205,7 @@ fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {
 }
 
 /// The identity of a tree: path, kind and content of every file.
-fn tree_digest(entries: &[Entry]) -> String {
+fn tree_digest(entries: &[Entry<'_>]) -> String {
     let mut sha = Sha256::new();
     for entry in entries {
         let path = entry.path.as_bytes();

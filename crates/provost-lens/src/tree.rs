@@ -11,12 +11,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::structure::Parse;
-use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use rayon::iter::{
+    IndexedParallelIterator as _, IntoParallelRefIterator as _, IntoParallelRefMutIterator as _,
+    ParallelIterator as _,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::{Cache, Manifest};
+use crate::cache::Cache;
 use crate::facts::Facts;
 use crate::language;
 use crate::parse;
@@ -46,7 +49,7 @@ pub(crate) type Known = [u8; 60];
 
 /// One file of the tree.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'a> {
     pub(crate) path: RawPath,
     /// `f`, `x` for a program, `l` for a link, `d` for a directory, `?` for what cannot be read.
     pub(crate) kind: u8,
@@ -54,28 +57,31 @@ pub(crate) struct Entry {
     /// What the kernel says of it, if it can be believed next time.
     pub(crate) known: Option<Known>,
     /// The language by name, and what the file says; nothing unless it is source code or names it.
-    pub(crate) said: Option<Said>,
+    pub(crate) said: Option<Said<'a>>,
 }
 
 /// What a file says.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Said<'a> {
     /// Its place among the languages; nothing for a file that only names things.
     pub(crate) language: Option<usize>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: Facts<'a>,
     /// Whether the facts had to be found out.
     pub(crate) fresh: bool,
 }
 
+/// What was known of files, by path.
+pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha)>;
+
 /// What a tree is read with.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    pub(crate) root: OwnedFd,
-    pub(crate) manifest: &'a Manifest,
-    pub(crate) cache: &'a Cache,
+    root: &'a OwnedFd,
+    known: &'a KnownFiles<'a>,
+    cache: &'a Cache,
     /// The language of headers that C and C++ share.
-    pub(crate) headers: Option<usize>,
-    pub(crate) began: i128,
+    headers: Option<usize>,
+    began: i128,
 }
 
 /// Opens the directory that a tree is in.
@@ -85,33 +91,55 @@ pub(crate) fn open(root: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Now, by the clock that files are stamped with.
-pub(crate) fn now() -> i128 {
+fn now() -> i128 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
         Err(_) => 0,
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// A reader of the tree at `root` that begins now.
+    pub(crate) fn new(
+        root: &'a OwnedFd,
+        known: &'a KnownFiles<'a>,
+        cache: &'a Cache,
+        headers: Option<usize>,
+    ) -> Self {
+        Self {
+            root,
+            known,
+            cache,
+            headers,
+            began: now(),
+        }
+    }
+
     /// All of `paths` that are there, in their order, on all cores.
-    pub(crate) fn all(&self, paths: &[RawPath]) -> Vec<Entry> {
-        let known = self.manifest.known();
-        let found: Vec<Option<Entry>> = paths
-            .par_iter()
-            .map(|path| self.one(path, &known))
-            .collect();
+    ///
+    /// Both `paths` and `early` are sorted; what is among `early` is not looked at again.
+    pub(crate) fn all(&self, paths: &[RawPath], early: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
+        let mut early = early.into_iter().peekable();
+        let met = |path: &RawPath| {
+            while early.next_if(|entry| entry.path < *path).is_some() {}
+            early.next_if(|entry| entry.path == *path)
+        };
+        let mut found: Vec<Option<Entry<'a>>> = paths.iter().map(met).collect();
+        let todo = paths.par_iter().zip(found.par_iter_mut());
+        todo.filter(|(_, entry)| entry.is_none())
+            .for_each(|(path, entry)| *entry = self.one(path));
         found.into_iter().flatten().collect()
     }
 
-    fn one(&self, path: &RawPath, known: &HashMap<&[u8], (&Known, &Sha)>) -> Option<Entry> {
-        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said>| Entry {
+    fn one(&self, path: &RawPath) -> Option<Entry<'a>> {
+        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said<'a>>| Entry {
             path: path.clone(),
             kind,
             sha,
             known,
             said,
         };
-        let stat = rustix::fs::statat(&self.root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = rustix::fs::statat(self.root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
         let stat = match stat {
             Ok(stat) => stat,
             // Deleted, and not committed yet.
@@ -121,7 +149,7 @@ impl Reader<'_> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(&self.root, path.as_bytes(), Vec::new());
+                let target = rustix::fs::readlinkat(self.root, path.as_bytes(), Vec::new());
                 let target = target
                     .map(std::ffi::CString::into_bytes)
                     .unwrap_or_default();
@@ -139,7 +167,8 @@ impl Reader<'_> {
         let bytes = stat_bytes(&stat);
         let place = self.language(path);
         let settled = latest(&stat) + RACY_NANOS < self.began;
-        if let Some((_, sha)) = known
+        if let Some((_, sha)) = self
+            .known
             .get(path.as_bytes())
             .filter(|(known, _)| **known == bytes)
         {
@@ -170,7 +199,7 @@ impl Reader<'_> {
     }
 
     /// What the bytes of a file say, from the cache if they were seen before.
-    fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said {
+    fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said<'a> {
         if let Some(facts) = self.cache.get(place, sha) {
             return Said {
                 language: place,
@@ -204,7 +233,7 @@ impl Reader<'_> {
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let name = path.as_bytes();
-        let file = match rustix::fs::openat2(&self.root, name, flags, Mode::empty(), resolve) {
+        let file = match rustix::fs::openat2(self.root, name, flags, Mode::empty(), resolve) {
             // Old kernels lack the call, and some containers refuse what they do not know.
             Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(name, flags),
             result => result,
@@ -254,7 +283,7 @@ impl Reader<'_> {
 }
 
 /// What is said of source code that was not read.
-fn unread_said(place: Option<usize>) -> Option<Said> {
+fn unread_said(place: Option<usize>) -> Option<Said<'static>> {
     place.map(|place| Said {
         language: Some(place),
         facts: Facts::names_only(b"", Parse::Unread),

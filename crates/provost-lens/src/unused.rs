@@ -3,45 +3,111 @@
 //! Names are compared, not meanings: a name that is used for anything anywhere keeps everything
 //! with that name alive. A word in a text may be a name that is looked up, so it makes us unsure.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use provost_core::structure::{Category, Confidence, Family, Severity};
 
-use crate::facts::{Facts, name_hash};
-use crate::found::{Class, Draft, Function, digits, spot};
+use crate::facts::{Facts, Hashes, name_hash};
+use crate::found::{Class, Draft, Function, counted, digits, spot};
+
+/// What is known of a name that a function or a class of the tree has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    defined: u32,
+    used: bool,
+    by_itself: bool,
+    mentioned: bool,
+}
 
 /// The names of a whole tree.
-#[derive(Debug, Default)]
+///
+/// Of the names that are used only those that are defined here matter, and they are few, so these
+/// are what is looked up.
+#[derive(Debug)]
 pub(crate) struct Names {
-    used: HashSet<u32>,
-    by_themselves: HashSet<u32>,
-    mentioned: HashSet<u32>,
-    defined: HashMap<u32, u32>,
+    /// The hashes of all that is defined, sorted.
+    hashes: Vec<u32>,
+    known: Vec<Known>,
+    /// Where hashes with these upper bits begin.
+    begin: Vec<usize>,
     /// Languages of which a file could not be read at all.
-    pub(crate) blind: HashSet<usize>,
+    blind: HashSet<usize>,
+}
+
+/// How far a hash is shifted for its upper bits.
+const UPPER: u32 = 16;
+
+fn upper(hash: u32) -> usize {
+    (hash >> UPPER) as usize
 }
 
 impl Names {
-    /// Adds the names of a file.
-    pub(crate) fn add(&mut self, facts: &Facts) {
-        self.used.extend(facts.references.all());
-        self.by_themselves.extend(facts.own.all());
-        self.mentioned.extend(facts.mentions.all());
-        let functions = facts.functions.iter().map(|one| one.name.as_str());
-        let classes = facts.classes.iter().map(|one| one.name.as_str());
-        for name in functions.chain(classes) {
-            *self.defined.entry(simple(name)).or_default() += 1;
+    /// The names of `all` files; of the languages in `blind` a file could not be read at all.
+    pub(crate) fn of<'a>(
+        all: impl Iterator<Item = &'a Facts<'a>> + Clone,
+        blind: HashSet<usize>,
+    ) -> Self {
+        let defined = |facts: &'a Facts<'a>| {
+            let functions = facts.functions.iter().map(|one| one.name.as_ref());
+            let classes = facts.classes.iter().map(|one| one.name.as_ref());
+            functions.chain(classes).map(simple)
+        };
+        let mut every: Vec<u32> = all.clone().flat_map(defined).collect();
+        every.sort_unstable();
+        let (mut hashes, mut known) = (Vec::new(), Vec::new());
+        for same in every.chunk_by(|one, other| one == other) {
+            hashes.extend(same.first());
+            known.push(Known {
+                defined: counted(same.len()),
+                ..Known::default()
+            });
         }
+        let mut begin = Vec::with_capacity(upper(u32::MAX) + 2);
+        let mut at = 0;
+        for bits in 0..=upper(u32::MAX) {
+            begin.push(at);
+            at += hashes[at..]
+                .iter()
+                .take_while(|hash| upper(**hash) == bits)
+                .count();
+        }
+        begin.push(at);
+        let mut names = Self {
+            hashes,
+            known,
+            begin,
+            blind,
+        };
+        for facts in all {
+            names.see(&facts.references, |known| known.used = true);
+            names.see(&facts.own, |known| known.by_itself = true);
+            names.see(&facts.mentions, |known| known.mentioned = true);
+        }
+        names
+    }
+
+    fn see(&mut self, hashes: &Hashes<'_>, mark: impl Fn(&mut Known)) {
+        for hash in hashes.all() {
+            if let Some(known) = self.place(hash).and_then(|at| self.known.get_mut(at)) {
+                mark(known);
+            }
+        }
+    }
+
+    fn place(&self, hash: u32) -> Option<usize> {
+        let (from, to) = (self.begin[upper(hash)], self.begin[upper(hash) + 1]);
+        let at = self.hashes[from..to].binary_search(&hash).ok()?;
+        Some(from + at)
     }
 
     /// How sure it is that what has this name is unused; nothing if it is used.
     fn judge(&self, name: u32, sure: Confidence, language: usize) -> Option<Confidence> {
-        let namesakes = self.defined.get(&name).is_some_and(|count| *count > 1);
-        let called = self.by_themselves.contains(&name) && namesakes;
-        if self.used.contains(&name) || called {
+        let known = self.place(name).and_then(|at| self.known.get(at));
+        let known = known.copied().unwrap_or_default();
+        if known.used || (known.by_itself && known.defined > 1) {
             return None;
         }
-        let unsure = self.mentioned.contains(&name) || self.blind.contains(&language);
+        let unsure = known.mentioned || self.blind.contains(&language);
         Some(if unsure { Confidence::Low } else { sure })
     }
 }
@@ -54,6 +120,10 @@ fn simple(name: &str) -> u32 {
 /// A name without what is around it.
 fn last(name: &str) -> &str {
     let name = name.rsplit('.').next().unwrap_or(name);
+    // Looking for one letter is much quicker, and few names have any.
+    if !name.contains(':') {
+        return name;
+    }
     name.rsplit("::").next().unwrap_or(name)
 }
 

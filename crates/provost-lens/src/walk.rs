@@ -22,7 +22,7 @@ use scope::Scope;
 const LONGEST_TEXT: usize = 200;
 
 /// What `tree` says about `source`.
-pub(crate) fn facts(language: &Loaded, source: &[u8], tree: &Tree) -> Facts {
+pub(crate) fn facts(language: &Loaded, source: &[u8], tree: &Tree) -> Facts<'static> {
     let mut walk = Walk::new(language, source);
     walk.run(&mut tree.walk());
     let parse = if tree.root_node().has_error() {
@@ -81,9 +81,9 @@ struct Walk<'a> {
     lambda_name: Option<(usize, String)>,
     /// What was said about the item that follows.
     attribute: Option<Attribute>,
-    functions: Vec<crate::facts::FunctionFact>,
-    classes: Vec<crate::facts::ClassFact>,
-    imports: Vec<ImportFact>,
+    functions: Vec<crate::facts::FunctionFact<'static>>,
+    classes: Vec<crate::facts::ClassFact<'static>>,
+    imports: Vec<ImportFact<'static>>,
     references: Vec<u32>,
     own: Vec<u32>,
     mentions: Vec<u32>,
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
         let in_test = self.scopes.iter().any(|scope| scope.test);
         for target in targets {
             self.imports.push(ImportFact {
-                target,
+                target: target.into(),
                 deferred: deferred || in_test,
             });
         }
@@ -460,7 +460,7 @@ impl<'a> Walk<'a> {
     fn take_fields(&mut self, node: Node<'_>) {
         if let Some(class) = self.classes_open.last().copied() {
             let text = self.text(node);
-            let hashes: Hashes = words(text).map(name_hash).collect();
+            let hashes: Hashes<'_> = words(text).map(name_hash).collect();
             self.scopes[class].fields.extend(hashes.all());
         }
     }

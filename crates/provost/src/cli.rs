@@ -289,7 +289,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),
         Command::Why(asked) => why::run(&asked),
-        Command::Analyze(analyze) => analyze::run(&analyze),
+        Command::Analyze(analyze) => analyze::run(&analyze, reader),
         Command::Land(land) => land::run(&land, reader),
         Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),

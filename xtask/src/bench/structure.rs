@@ -51,7 +51,6 @@ pub(super) fn measure(
     } else {
         report.skip(name, "there is no python3");
     }
-    peer(&place, &mut cold, length, report)?;
 
     let warm = ground.path().join("facts");
     time(&mut analyze(programs, &place, &warm))?;
@@ -68,31 +67,6 @@ pub(super) fn measure(
     let [ours, status, all] = take_turns(turns, &mut [&mut edited, &mut status, &mut cold])?;
     report.tell("analysis after an edit : git status", ours, status);
     report.judge("analysis after an edit : cold analysis", ours, all, EDITED);
-    Ok(())
-}
-
-/// The peer takes minutes, so it is asked only where everything is measured.
-fn peer(
-    place: &Path,
-    cold: &mut dyn FnMut() -> Result<f64, BenchError>,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let name = "cold analysis : codeclone";
-    if length == Length::Quick {
-        return Ok(());
-    }
-    if !has("codeclone", &["--version"]) {
-        report.skip(name, "there is no codeclone");
-        return Ok(());
-    }
-    let mut theirs = || {
-        let mut command = Command::new("timeout");
-        command.args(["600", "codeclone", "--processes", "1"]);
-        time(command.arg(place))
-    };
-    let [ours, theirs] = take_turns(1, &mut [cold, &mut theirs])?;
-    report.tell(name, ours, theirs);
     Ok(())
 }
 

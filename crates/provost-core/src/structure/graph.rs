@@ -16,18 +16,21 @@ impl<'a> Graph<'a> {
     /// The graph of those `imports` that happen at once.
     pub fn of(imports: &'a [Import]) -> Self {
         let imports = || imports.iter().filter(|import| !import.deferred);
-        let mut numbers: BTreeMap<&RepoPath, usize> = BTreeMap::new();
-        for import in imports() {
-            numbers.insert(&import.from, 0);
-            numbers.insert(&import.to, 0);
-        }
-        let names: Vec<&RepoPath> = numbers.keys().copied().collect();
-        for (number, place) in numbers.values_mut().enumerate() {
-            *place = number;
-        }
+        let mut names: Vec<&RepoPath> = imports().map(|import| &import.to).collect();
+        names.extend(imports().map(|import| &import.from));
+        names.sort_unstable();
+        names.dedup();
+        let number = |name: &RepoPath| names.binary_search(&name).ok();
         let mut edges = vec![Vec::new(); names.len()];
+        // Imports of one file usually stand together, so it is looked up once for all of them.
+        let mut last: Option<(&RepoPath, usize)> = None;
         for import in imports() {
-            edges[numbers[&import.from]].push(numbers[&import.to]);
+            let known = last.filter(|(from, _)| **from == import.from);
+            let from = known.map(|(_, from)| from).or_else(|| number(&import.from));
+            if let (Some(from), Some(to)) = (from, number(&import.to)) {
+                last = Some((&import.from, from));
+                edges[from].push(to);
+            }
         }
         Self { names, edges }
     }

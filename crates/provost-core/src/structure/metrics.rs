@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::graph::Graph;
 use super::health::Dimension;
 use super::{Category, Class, Confidence, Family, Finding, Function, Import, Parse, SourceFile};
+use crate::path::RepoPath;
 
 /// The cyclomatic complexity up to which nothing is owed.
 const EASY: u32 = 10;
@@ -146,7 +147,7 @@ impl Metrics {
     /// Adds up `parts`.
     pub fn of(parts: &Parts<'_>) -> Self {
         let graph = Graph::of(parts.imports);
-        let depths: Vec<u32> = graph.depths().into_values().collect();
+        let depths = graph.depths();
         let most = |values: &mut dyn Iterator<Item = u32>| values.max().unwrap_or(0);
         let functions = || parts.functions.iter();
         let classes = || parts.classes.iter();
@@ -162,9 +163,9 @@ impl Metrics {
             max_nesting: most(&mut functions().map(|function| function.nesting)),
             max_coupling: most(&mut classes().map(|class| class.coupling)),
             max_cohesion: most(&mut classes().filter_map(|class| class.cohesion)),
-            max_depth: most(&mut depths.iter().copied()),
+            max_depth: most(&mut depths.values().copied()),
             debts: debts(parts),
-            python: python(parts, &graph),
+            python: python(parts, &depths),
         }
     }
 }
@@ -255,7 +256,7 @@ fn circles_owed(finding: &Finding) -> u64 {
     u64::from(is_cycle(finding)) * u64::from(finding.value)
 }
 
-fn python(parts: &Parts<'_>, graph: &Graph<'_>) -> PythonSums {
+fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     let files: BTreeMap<&str, &SourceFile> = parts
         .files
         .iter()
@@ -265,16 +266,19 @@ fn python(parts: &Parts<'_>, graph: &Graph<'_>) -> PythonSums {
     if files.is_empty() {
         return PythonSums::default();
     }
-    let is = |path: &crate::path::RepoPath| files.contains_key(path.as_str());
+    let is = |path: &RepoPath| files.contains_key(path.as_str());
     let about = |finding: &&Finding| finding.paths().any(is);
     let findings: Vec<Finding> = parts.findings.iter().filter(about).cloned().collect();
-    let functions = parts.functions.iter().filter(|one| is(&one.path));
+    // Functions of one file stand together, and are asked about once.
+    let of_files = parts.functions.chunk_by(|one, next| one.path == next.path);
+    let functions = of_files
+        .filter(|all| all.first().is_some_and(|one| is(&one.path)))
+        .flatten();
     let classes = || parts.classes.iter().filter(|one| is(&one.path));
-    let mut depths: Vec<u64> = graph
-        .depths()
-        .into_iter()
+    let mut depths: Vec<u64> = depths
+        .iter()
         .filter(|(path, _)| is(path))
-        .map(|(_, depth)| u64::from(depth))
+        .map(|(_, depth)| u64::from(*depth))
         .collect();
     depths.sort_unstable();
     let sum: u64 = depths.iter().sum();

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::run::failed;
-use super::{GitError, Repository, system};
+use super::{GitError, Repository, plain, system};
 
 /// The most bytes of attributes that are read.
 const MOST_READ: u64 = 1 << 24;
@@ -69,6 +69,9 @@ impl Repository {
 
     /// The value of the setting `name` in one file of settings.
     fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
+        if plain::lacks(file, name) {
+            return Ok(None);
+        }
         let words = ["config", "--includes", "--null", "--file"].map(OsStr::new);
         let last = ["--get", name].map(OsStr::new);
         let arguments = [&words[..], &[file.as_os_str()], &last[..]].concat();

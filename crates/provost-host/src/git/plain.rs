@@ -47,6 +47,18 @@ pub(super) fn is_plain(common_dir: &Path) -> bool {
         .any(|word| word == b"extensions")
 }
 
+/// Whether a file of settings surely has none called `name`: its last word is nowhere in it, and
+/// nothing is included. Names of settings can be written in one way only, but for their case.
+pub(super) fn lacks(file: &Path, name: &str) -> bool {
+    let Ok(Some(text)) = read(file, LONGEST_CONFIG) else {
+        return false;
+    };
+    let text = text.to_ascii_lowercase();
+    let word = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
+    !word.is_empty() && !has(word.as_bytes()) && !has(b"include")
+}
+
 /// The branch that `HEAD` names.
 pub(super) fn head(git_dir: &Path) -> Result<String, AskGit> {
     let text = read(&git_dir.join("HEAD"), LONGEST_REF)?.ok_or(AskGit)?;
@@ -205,6 +217,22 @@ mod tests {
             !is_plain(directory(&[]).path()),
             "without a configuration nobody knows"
         );
+    }
+
+    #[test]
+    fn a_setting_is_surely_missing_only_where_its_word_and_includes_are() {
+        let lacks = |config: &str| {
+            let place = directory(&[("config", config)]);
+            super::lacks(&place.path().join("config"), "core.excludesFile")
+        };
+        assert!(lacks("[core]\n\tbare = false\n") && lacks(""));
+        assert!(!lacks("[core]\n\tEXCLUDESFILE = /a\n"));
+        assert!(!lacks("[Include]\n\tpath = other\n"));
+        let place = directory(&[]);
+        assert!(!super::lacks(
+            &place.path().join("config"),
+            "core.excludesFile"
+        ));
     }
 
     #[test]

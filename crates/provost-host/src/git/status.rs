@@ -52,8 +52,11 @@ impl Repository {
             Some(commit) => Some(self.commit_tree(commit)?),
             None => None,
         };
-        let mut lines = self.status(head.as_ref(), checkout)?;
-        let entries = self.index_entries()?;
+        let (lines, entries) = rayon::join(
+            || self.status(head.as_ref(), checkout),
+            || self.index_entries(),
+        );
+        let (mut lines, entries) = (lines?, entries?);
         self.add_hidden(checkout, &entries, &mut lines);
         lines.retain(|path, line| {
             let own = path.as_bytes() == RUNTIME || path.as_bytes().starts_with(b".provost/");

@@ -60,12 +60,11 @@ pub(super) fn spliced(
         while let Some(change) = changes.next_if(|change| change.path.as_bytes() < name) {
             enter(&mut bytes, change);
         }
-        match changes.next_if(|change| change.path.as_bytes() == name) {
-            Some(change) => enter(&mut bytes, change),
-            None => {
-                bytes.extend_from_slice(entry);
-                kept += 1;
-            }
+        if let Some(change) = changes.next_if(|change| change.path.as_bytes() == name) {
+            enter(&mut bytes, change);
+        } else {
+            bytes.extend_from_slice(entry);
+            kept += 1;
         }
         rest = rest.get(entry.len()..)?;
     }

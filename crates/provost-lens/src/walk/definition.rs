@@ -289,7 +289,7 @@ impl Walk<'_> {
             });
         }
         self.functions.push(FunctionFact {
-            name: scope.name,
+            name: scope.name.into(),
             line: scope.line,
             end_line: scope.end_line,
             statements: scope.statements,
@@ -310,13 +310,13 @@ impl Walk<'_> {
     fn close_class(&mut self, scope: Scope) {
         let members = self.language.spec.members;
         let own = scope.simple;
-        let uses: Hashes = scope.uses.into_iter().filter(|name| *name != own).collect();
+        let uses: Hashes<'static> = scope.uses.into_iter().filter(|name| *name != own).collect();
         // What a class inside uses, the one around it uses too.
         if let Some(outer) = self.classes_open.last().copied() {
             self.scopes[outer].uses.extend(uses.all());
         }
         self.classes.push(ClassFact {
-            name: scope.name,
+            name: scope.name.into(),
             line: scope.line,
             end_line: scope.end_line,
             methods: u32::try_from(scope.methods.len()).unwrap_or(u32::MAX),

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::facts::{Hashes, StatementFact, mix, short};
+use crate::facts::{Block, Hashes, StatementFact, mix, short};
 
 /// How many tokens are compared at a time.
 const SHINGLE: usize = 8;
@@ -135,7 +135,7 @@ impl Stream {
             shape: self.shape,
             tokens: self.tokens,
             sketch: self.shingles.into_iter().collect(),
-            block: self.block,
+            block: self.block.into_iter().collect(),
         }
     }
 }
@@ -146,8 +146,8 @@ pub(super) struct Finished {
     pub(super) text: u64,
     pub(super) shape: u64,
     pub(super) tokens: u32,
-    pub(super) sketch: Hashes,
-    pub(super) block: Vec<StatementFact>,
+    pub(super) sketch: Hashes<'static>,
+    pub(super) block: Block<'static>,
 }
 
 /// When a name was first seen, as a number.

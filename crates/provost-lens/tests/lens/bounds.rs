@@ -72,6 +72,71 @@ fn bombs_end_in_time() {
     }
 }
 
+/// The most memory that this process ever held, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let digits = line.unwrap().trim().trim_end_matches(" kB");
+    digits.parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn files_of_fifty_megabytes_end_in_time_and_memory_and_decide_nothing() {
+    let size = 50 << 20;
+    let fill = |word: &str| word.repeat(size / word.len()).into_bytes();
+    let scene = Scene::new(&[("kept.py", "def kept():\n    return 1\n")]);
+    scene.write("lines.py", &fill("value = other(value)\n"));
+    scene.write("line.js", &fill("a+"));
+    scene.write("text.json", &fill("{\"a\": "));
+    let sparse = std::fs::File::create(scene.root().join("hole.c")).unwrap();
+    sparse.set_len(100 << 20).unwrap();
+    let start = Instant::now();
+    let report = scene.remembered();
+    let parses: Vec<Parse> = report.files.iter().map(|file| file.parse).collect();
+    let large = Parse::TooLarge;
+    assert_eq!(parses, [Parse::Unread, Parse::Clean, large, large]);
+    assert_eq!(
+        deciding(&report),
+        ["dead_code:kept"],
+        "it is in another language"
+    );
+    let (took, held) = (start.elapsed(), peak());
+    assert!(took < Duration::from_mins(2), "{took:?}");
+    assert!(held < 1 << 30, "{held} bytes");
+    assert_eq!(scene.remembered(), report);
+}
+
+#[test]
+fn lines_of_a_megabyte_end_in_time() {
+    let long = 1 << 20;
+    let lines = [
+        ("a.py", format!("x = [{}]\n", "1, ".repeat(long / 3))),
+        (
+            "b.js",
+            format!("var x = {};\n", "f(a)+".repeat(long / 5) + "1"),
+        ),
+        ("c.rs", format!("// {}\nfn f() {{}}\n", "x".repeat(long))),
+        (
+            "d.c",
+            format!("char *s = \"{}\";\n", "\\n".repeat(long / 2)),
+        ),
+        (
+            "e.ts",
+            format!("let x = {}\n", "a?b:".repeat(long / 4) + "c"),
+        ),
+        ("f.py", format!("def {}():\n    pass\n", "f".repeat(long))),
+        ("g.py", format!("import {}\n", "a.".repeat(long / 2) + "b")),
+    ];
+    for (path, text) in lines {
+        let scene = Scene::new(&[(path, &text)]);
+        let start = Instant::now();
+        let report = scene.report();
+        let took = start.elapsed();
+        assert!(took < Duration::from_mins(1), "{path} took {took:?}");
+        assert_eq!(report.files.len(), 1, "{path}");
+    }
+}
+
 #[test]
 fn a_syntax_error_decides_nothing() {
     let fine = "def one():\n    return 1\n\n\ndef two():\n    return one()\n\n\ntwo()\n";

@@ -35,7 +35,7 @@ fn a_second_look_sees_the_same() {
     let fresh = scene.report();
     assert_eq!(scene.remembered(), fresh);
     assert_eq!(scene.remembered(), fresh);
-    let kept: Vec<_> = fs::read_dir(scene.cache().join("lens/1"))
+    let kept: Vec<_> = fs::read_dir(scene.cache().join("lens/2"))
         .unwrap()
         .collect();
     assert!(kept.len() > 2, "{kept:?}");
@@ -55,6 +55,55 @@ fn an_edit_is_seen_whatever_is_remembered() {
     assert_eq!(scene.remembered(), scene.report());
 }
 
+/// A module that copies others, imports others, and uses some of their names.
+fn module(number: usize, version: usize) -> String {
+    let (next, kind) = ((number + version) % 12, (number + version) % 3);
+    let mut text = format!("from m{next} import f{next}\n\n\ndef f{number}(values, limit):\n");
+    text += &format!("    total = {version}\n    for value in values:\n");
+    for step in 0..8 {
+        let sign = ["+", "-", "*"][(kind + step / 7) % 3];
+        text += &format!("        if value > {step} and limit:\n");
+        text += &format!(
+            "            total = total {sign} value{}\n",
+            step % (kind + 1)
+        );
+    }
+    text += "    total = total + limit\n    total = total * limit\n    print(total)\n";
+    text + &format!("    return f{next}(total, limit)\n")
+}
+
+#[test]
+fn after_each_of_many_edits_memory_sees_what_is_found_anew() {
+    let scene = Scene::new(&[]);
+    for number in 0..12 {
+        scene.write(&format!("m{number}.py"), module(number, 0).as_bytes());
+    }
+    scene.write("shared.h", b"int shared(void);\n");
+    scene.write("one.c", b"int shared(void) { return 1; }\n");
+    settle(&scene);
+    let mut seen = Vec::new();
+    for step in 1..16 {
+        match step % 5 {
+            0 => scene.remove(&format!("m{}.py", step / 5)),
+            1 => scene.write(&format!("new{step}.py"), module(step % 12, 1).as_bytes()),
+            // The header is of another language now, and then again of the first.
+            2 => scene.write("two.cpp", b"int other() { return shared(); }\n"),
+            3 if step == 8 => scene.remove("one.c"),
+            _ => scene.write(
+                &format!("m{}.py", step % 12),
+                module(step % 12, step).as_bytes(),
+            ),
+        }
+        let (remembered, fresh) = (scene.remembered(), scene.report());
+        assert_eq!(remembered, fresh, "step {step}");
+        seen.push(fresh.findings.len());
+        settle(&scene);
+        assert_eq!(scene.remembered(), scene.report(), "step {step}, settled");
+    }
+    seen.dedup();
+    assert!(seen.len() > 3, "the edits change what is found: {seen:?}");
+}
+
 #[test]
 fn damaged_memory_is_as_good_as_none() {
     let scene = Scene::new(FILES);
@@ -62,7 +111,7 @@ fn damaged_memory_is_as_good_as_none() {
     let fresh = scene.report();
     for damage in ["empty", "cut", "flipped", "forged", "junk"] {
         scene.remembered();
-        for entry in fs::read_dir(scene.cache().join("lens/1")).unwrap() {
+        for entry in fs::read_dir(scene.cache().join("lens/2")).unwrap() {
             let path = entry.unwrap().path();
             let mut bytes = fs::read(&path).unwrap();
             match damage {
@@ -102,7 +151,7 @@ fn many_at_once_see_the_same() {
             });
         }
     });
-    let left = fs::read_dir(scene.cache().join("lens/1")).unwrap();
+    let left = fs::read_dir(scene.cache().join("lens/2")).unwrap();
     let unfinished = left.filter(|entry| {
         let path = entry.as_ref().unwrap().path();
         path.extension().is_some_and(|ending| ending == "new")

@@ -17,7 +17,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::lens;
 use crate::place::Place;
-use crate::show::plain;
+use crate::show::{Reader, plain};
 
 /// How many findings a person is shown.
 const SHOWN: usize = 20;
@@ -70,7 +70,7 @@ enum Profile {
     Compat,
 }
 
-pub(super) fn run(analyze: &Analyze) -> Outcome {
+pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     let path = analyze.path.as_deref().unwrap_or(Path::new("."));
     let path = path.canonicalize().map_err(|error| {
         Failure::new(
@@ -92,9 +92,11 @@ pub(super) fn run(analyze: &Analyze) -> Outcome {
         let text = document.to_string();
         return Ok(Answer::data(document, text));
     }
-    let mut json = serde_json::to_value(&report).unwrap_or_default();
-    json["digest"] = json!(report.digest());
-    let mut text = render(&report, analyze.all);
+    // A person reads a page of it; what programs read is as large as the tree.
+    let (mut json, mut text) = match reader {
+        Reader::Person => (json!({}), render(&report, analyze.all)),
+        Reader::Program => (whole(&report), String::new()),
+    };
     let mut exit = Exit::Yes;
     if let Some(path) = &analyze.write_baseline {
         let baseline = Baseline::of(&report);
@@ -115,6 +117,13 @@ pub(super) fn run(analyze: &Analyze) -> Outcome {
         }
     }
     Ok(Answer { exit, json, text })
+}
+
+/// All of the report, as a program reads it.
+fn whole(report: &Report) -> serde_json::Value {
+    let mut json = serde_json::to_value(report).unwrap_or_default();
+    json["digest"] = json!(report.digest());
+    json
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> String {

@@ -1,0 +1,129 @@
+//! What agents wait for: the start of a server until it has said what it can do, and the decision
+//! of a hook before each edit.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::sample::{micros, take_turns};
+use super::talk::Server;
+use super::{BenchError, Ground, Length, Programs, Report, has, peer, time};
+
+/// The start of our server, in starts of one in Python.
+const SERVER: f64 = 1.0 / 40.0;
+
+/// A decision of a hook, in starts of a program that does nothing.
+const HOOK: f64 = 5.0;
+
+/// The smallest server that the library for Python can make.
+const MINIMAL: &str = "
+from mcp.server.fastmcp import FastMCP
+server = FastMCP('minimal')
+@server.tool()
+def echo(text: str) -> str:
+    return text
+server.run()
+";
+
+/// From the start of a server to its list of tools.
+pub(super) fn server(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let name = "start of provost mcp : Python";
+    let Some(python) = python() else {
+        report.skip(name, "there is no python3 with the package mcp");
+        return Ok(());
+    };
+    let repository = ground.repository()?;
+    let mut ours = ground.command(&programs.provost(), &repository);
+    ours.arg("mcp");
+    let mut theirs = Command::new(python);
+    theirs.args(["-c", MINIMAL]);
+    let mut one = || listed(&ours);
+    let mut other = || listed(&theirs);
+    let [ours, theirs] = take_turns(length.pick(5, 15), &mut [&mut one, &mut other])?;
+    report.judge(name, ours, theirs, SERVER);
+    Ok(())
+}
+
+fn listed(command: &Command) -> Result<f64, BenchError> {
+    let begin = Instant::now();
+    let mut server = Server::start(command)?;
+    let answer = server.ask("tools/list", &json!({}))?;
+    let took = micros(begin.elapsed());
+    if answer["tools"].as_array().is_none_or(Vec::is_empty) {
+        return Err(BenchError("a server without tools".to_owned()));
+    }
+    Ok(took)
+}
+
+/// A Python that has the library: the machine's, or the one beside the peer.
+fn python() -> Option<PathBuf> {
+    let known = [Some(PathBuf::from("python3")), peer::python()];
+    let works = |python: &PathBuf| {
+        let name = python.to_str().unwrap_or_default();
+        has(name, &["-c", "import mcp.server.fastmcp"])
+    };
+    known.into_iter().flatten().find(works)
+}
+
+/// A decision about an edit inside of an active change, from start to exit.
+pub(super) fn hook(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let repository = ground.repository()?.canonicalize()?;
+    let change = |words: &[&str]| {
+        let mut command = ground.command(&programs.provost(), &repository);
+        time(command.args(["change", "--agent", "bench"]).args(words))
+    };
+    change(&["analyze"])?;
+    change(&["start", "an edit", "--file", "src/old"])?;
+    let edit = asked(&repository, "src/old", ground)?;
+    let other = asked(&repository, "check.sh", ground)?;
+    let ask = |question: &Path| -> Result<Command, BenchError> {
+        let mut command = ground.command(&programs.provost(), &repository);
+        command
+            .args(["hook", "claude"])
+            .stdin(File::open(question)?);
+        Ok(command)
+    };
+    // What lets everything through decides nothing.
+    if ask(&other)?.output()?.status.success() {
+        return Err(BenchError(
+            "the hook allows what nobody declared".to_owned(),
+        ));
+    }
+    let mut decision = || time(&mut ask(&edit)?);
+    let mut bare = || time(&mut Command::new("/bin/true"));
+    let [decision, bare] = take_turns(length.pick(40, 200), &mut [&mut decision, &mut bare])?;
+    report.judge("decision of a hook : true", decision, bare, HOOK);
+    Ok(())
+}
+
+/// What an agent asks before it edits `path`, as a file.
+fn asked(repository: &Path, path: &str, ground: &Ground) -> Result<PathBuf, BenchError> {
+    let event = json!({
+        "session_id": "bench",
+        "transcript_path": "/dev/null",
+        "cwd": repository,
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Edit",
+        "tool_input": {
+            "file_path": repository.join(path), "old_string": "old", "new_string": "new",
+        },
+    });
+    let place = ground
+        .path()
+        .join(format!("{}.json", path.replace('/', "-")));
+    fs::write(&place, event.to_string())?;
+    Ok(place)
+}
