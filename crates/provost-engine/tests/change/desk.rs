@@ -17,12 +17,13 @@ use provost_core::lease::Owner;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::record::{Event, Head, Record};
+use provost_core::structure::baseline::Seen;
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
 use provost_core::structure::metrics::Metrics;
 use provost_core::structure::{REPORT_VERSION, Report, Settings};
 use provost_engine::change::ports::{
-    Checkout, Chronicle, Entry, IntentRegistry, Known, Names, Shelf,
+    Checkout, Chronicle, Entry, IntentRegistry, Known, Names, Seal, Shelf,
 };
 use provost_engine::change::{Ports, Session};
 use provost_engine::ports::{Lens, PortError};
@@ -85,6 +86,10 @@ impl IntentRegistry for SimIntents {
         })
     }
 
+    fn pin_chain(&mut self, _: &str, _: &Head) -> Result<(), PortError> {
+        self.power.call(|| ())
+    }
+
     fn intent_of(&mut self, digest: &str) -> Result<Option<String>, PortError> {
         self.power.call(|| self.digests.get(digest).cloned())
     }
@@ -126,6 +131,10 @@ impl Checkout for SimCheckout {
         self.power.call(|| sha256(b"tree"))
     }
 
+    fn read(&self, _: &str, _: &str, _: u64) -> Result<Option<Vec<u8>>, PortError> {
+        self.power.call(|| None)
+    }
+
     fn place(&self, root: &str) -> PathBuf {
         PathBuf::from(root)
     }
@@ -150,7 +159,10 @@ fn runs(after: bool) -> Runs {
         metrics: Metrics::default(),
         health: None,
     };
-    let head = |report: Report, dirty, at| (RunHead::of(&report, "", workspace(dirty), at), report);
+    let head = |report: Report, dirty, at| {
+        let head = RunHead::of(&report, "", workspace(dirty), Seen::default(), at);
+        (head, report)
+    };
     let mut all = vec![head(report(b"before"), false, 1)];
     if after {
         all.push(head(report(b"after"), true, 2));
@@ -212,13 +224,19 @@ impl SimChronicle {
 }
 
 impl Chronicle for SimChronicle {
-    fn append(&mut self, intent_id: &str, event: Event) -> Result<(), PortError> {
+    fn append(
+        &mut self,
+        intent_id: &str,
+        event: Event,
+        seal: &Seal<'_>,
+    ) -> Result<Head, PortError> {
         let Self { power, chains, .. } = self;
         power.call(|| {
             let empty = || (Vec::new(), Head::genesis());
             let (records, head) = chains.entry(intent_id.to_owned()).or_insert_with(empty);
             records.push(head.append(event));
-        })
+            seal(records).map(|_| head.clone())
+        })?
     }
 
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError> {
@@ -238,14 +256,6 @@ impl Chronicle for SimChronicle {
     fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError> {
         let key = (intent_id.to_owned(), name.to_owned());
         self.power.call(|| self.files.get(&key).cloned())
-    }
-
-    fn head(&mut self, intent_id: &str) -> Result<(u64, String), PortError> {
-        let Self { power, chains, .. } = self;
-        power.call(|| match chains.get(intent_id) {
-            Some((_, head)) => (head.next, head.hash.clone()),
-            None => (0, String::new()),
-        })
     }
 }
 
