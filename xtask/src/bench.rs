@@ -134,9 +134,10 @@ pub fn run_with_peer() -> Result<Report, BenchError> {
     let mut report = Report::new(1.0);
     let ground = Ground::new()?;
     report.say(&format!("begun with {}", load()));
+    let installed = peer::install();
     agents::server(&programs, &ground, Length::Full, &mut report)?;
     agents::hook(&programs, &ground, Length::Full, &mut report)?;
-    peer::measure(&programs, &ground, &mut report)?;
+    peer::measure(installed, &programs, &ground, &mut report)?;
     report.say(&format!("ended with {}", load()));
     Ok(report)
 }

@@ -44,13 +44,14 @@ const NAMES: [&str; 3] = [
     "start and finish : codeclone",
 ];
 
-/// Everything that is compared with the peer.
+/// Everything that is compared with the peer, if it is there.
 pub(super) fn measure(
+    installed: bool,
     programs: &Programs,
     ground: &Ground,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    if !install() {
+    if !installed {
         for name in NAMES {
             report.skip(name, "codeclone cannot be installed");
         }
@@ -99,7 +100,7 @@ fn home() -> PathBuf {
 }
 
 /// Whether the peer is there, or could be installed.
-fn install() -> bool {
+pub(super) fn install() -> bool {
     let mut version = limited(&program("codeclone"));
     if version
         .arg("--version")
