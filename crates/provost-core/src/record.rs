@@ -15,8 +15,20 @@ use crate::object::sha256;
 /// What the first record of a chain names as its predecessor.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// How many fields a record has: those of its event, its number and two hashes.
-const FIELDS: usize = 11;
+/// The fields of a record, sorted: those of its event, its number and two hashes.
+const FIELDS: [&str; 11] = [
+    "attempt",
+    "event_type",
+    "hash",
+    "level",
+    "payload",
+    "prev",
+    "run_id",
+    "seq",
+    "task_id",
+    "trace_id",
+    "ts",
+];
 
 /// How much a record matters to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -270,8 +282,9 @@ impl Line {
         let mut is_spelled = json::canonical(&value).as_bytes() == bytes;
         let mut digested = String::new();
         if let Value::Object(fields) = &mut value {
-            // With other fields than ours, or without one, we would spell it in another way.
-            is_spelled &= fields.len() == FIELDS;
+            // With other fields than ours, or without one, we would spell it in another way; and a
+            // level can be read from more than its name.
+            is_spelled &= fields.keys().eq(FIELDS) && fields["level"].is_string();
             let hash = fields.remove("hash");
             digested = digest(fields);
             fields.extend(hash.map(|hash| ("hash".to_owned(), hash)));
@@ -358,6 +371,19 @@ mod tests {
             matches!(missing, Err(ChainError::Spelling { line: 1 })),
             "{missing:?}"
         );
+        let swapped = spelled(|fields| {
+            fields.remove("task_id");
+            fields.insert("more".to_owned(), Value::Null);
+        });
+        assert!(
+            matches!(swapped, Err(ChainError::Spelling { line: 1 })),
+            "{swapped:?}"
+        );
+        let odd = spelled(|fields| {
+            let level = serde_json::json!({ "INFO": null });
+            fields.insert("level".to_owned(), level);
+        });
+        assert!(odd.is_err(), "{odd:?}");
         let other = spelled(|fields| drop(fields.insert("seq".to_owned(), Value::from(1.5))));
         assert!(
             matches!(other, Err(ChainError::Line { line: 1, .. })),

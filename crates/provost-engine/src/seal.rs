@@ -153,14 +153,7 @@ fn evidence(
     {
         let requests: Vec<_> = agents.iter().flat_map(|agent| &agent.network).collect();
         let network = json!({ "grants": grants, "requests": requests });
-        put(
-            "box/network.json",
-            format!(
-                "{network:#}
-"
-            )
-            .into_bytes(),
-        );
+        put("box/network.json", line(&format_args!("{network:#}")));
     }
     if let Some(path) = &state.worked_in {
         put("worktree_ref.txt", line(path));

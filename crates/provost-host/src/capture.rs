@@ -315,11 +315,12 @@ pub(crate) fn edited<'a>(
 ) -> Result<Option<(Oid, tree::Trees)>, GitError> {
     let edits: Vec<(&RawPath, Option<&Node>)> = edits.collect();
     let mut base = Base::new(repo, root);
-    base.open_all(|directory| {
-        edits
-            .iter()
-            .any(|(path, _)| is_at_or_below(path, directory))
-    })?;
+    let places = edits
+        .iter()
+        .flat_map(|(path, _)| twins::places(path.as_bytes()));
+    // The top is opened whatever is edited, because a tree is made of what is in it.
+    let places: BTreeSet<&[u8]> = places.chain([&b""[..]]).collect();
+    base.open_all(|directory| places.contains(directory.as_bytes()))?;
     let mut files = base.files().clone();
     for (path, node) in edits {
         match node {
@@ -332,13 +333,6 @@ pub(crate) fn edited<'a>(
     };
     trees.retain(|oid, _| !base.open.trees.contains_key(oid));
     Ok(Some((made, trees)))
-}
-
-/// Whether `path` is `directory`, or lies in it.
-fn is_at_or_below(path: &RawPath, directory: &RawPath) -> bool {
-    let rest = path.as_bytes().strip_prefix(directory.as_bytes());
-    let top = directory.as_bytes().is_empty();
-    rest.is_some_and(|rest| top || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// What stands at each captured path.

@@ -103,7 +103,7 @@ fn may_fold_to(place: &[u8], lengths: &BTreeSet<usize>) -> bool {
 }
 
 /// A path and the directories it lies in.
-fn places(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn places(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &path[..at]).chain([path])
 }

@@ -17,8 +17,8 @@ use super::{GitError, Repository, system};
 /// The largest object we take into memory.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// How many objects are asked for at a time: so few that the requests fit into a pipe, because nobody
-/// reads answers while they are written.
+/// How many objects are asked for at a time. Nobody reads answers while requests are written, and
+/// nobody has to: with `--buffer` git answers nothing before it is told to flush.
 const ROUND: usize = 512;
 
 /// How long a process is used again; its time limit counts from its start.

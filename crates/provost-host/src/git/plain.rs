@@ -5,9 +5,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::object::{ObjectFormat, Oid};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use super::refs::check;
 
@@ -15,13 +17,15 @@ use super::refs::check;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AskGit;
 
-/// Whether a ref had to be made.
-#[derive(Debug, PartialEq, Eq)]
+/// What came of making a ref.
+#[derive(Debug)]
 pub(super) enum Made {
-    /// It was not there.
+    /// It was not there, and is on disk now.
     New,
-    /// It was there, and led to the same object.
+    /// It was there, led to the same object, and is on disk now.
     Same,
+    /// It is there, and nobody knows whether it is on disk.
+    Unsynced(io::Error),
 }
 
 /// The longest configuration we look at.
@@ -87,31 +91,54 @@ pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit
     line.map(oid).transpose()
 }
 
-/// Makes the ref `name`, which is not there yet, by git's own rules: under its lock, whole or not at
-/// all. When this returns it is on disk.
+/// Makes the ref `name`, which is not there yet, whole or not at all.
 ///
-/// It gets no reflog, because it has no past; moving one that is there is left to git.
+/// Nobody but us writes this name, so it needs no lock that a killed process would leave; one that
+/// somebody else holds is respected. It gets no reflog, because it has no past; moving a ref that is
+/// there is left to git.
 pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, AskGit> {
     let path = common_dir.join(name);
     let parent = path.parent().ok_or(AskGit)?;
     let made = make_directories(parent).map_err(|_| AskGit)?;
-    let lock = Lock::take(&path, oid).map_err(|_| AskGit)?;
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    if Path::new(&lock).symlink_metadata().is_ok() {
+        return Err(AskGit);
+    }
     let is_there = value(common_dir, name)?;
     if is_there.as_ref() == Some(oid) {
-        return Ok(Made::Same);
+        // Whoever made it may have died before it was on disk; a packed one has no file.
+        let synced = match File::open(&path) {
+            Ok(file) => file.sync_all().and_then(|()| sync(parent)),
+            Err(_) => Ok(()),
+        };
+        return Ok(synced.map_or_else(Made::Unsynced, |()| Made::Same));
     }
     if is_there.is_some() || is_in_the_way(common_dir, name)? {
         return Err(AskGit);
     }
-    lock.put(&path).map_err(|_| AskGit)?;
-    let directories = [parent]
+    put(parent, &path, oid).map_err(|_| AskGit)?;
+    let mut directories = [parent]
         .into_iter()
         .chain(made.iter().map(PathBuf::as_path));
-    for directory in directories {
-        let synced = File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|_| AskGit)?;
-    }
-    Ok(Made::New)
+    let synced = directories.try_for_each(sync);
+    Ok(synced.map_or_else(Made::Unsynced, |()| Made::New))
+}
+
+/// Makes the file `path` in `parent`, where there must be none.
+fn put(parent: &Path, path: &Path, oid: &Oid) -> io::Result<()> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    // Without a name until it is whole, so that nothing is left if we die.
+    let mut file = File::from(rustix::fs::open(parent, flags, Mode::from_raw_mode(0o666))?);
+    writeln!(file, "{oid}")?;
+    file.sync_all()?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+    Ok(())
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 /// Makes a directory and those above it, and gives all that hold a new one.
@@ -140,35 +167,6 @@ fn is_in_the_way(common_dir: &Path, name: &str) -> Result<bool, AskGit> {
     }))
 }
 
-/// The lock file of a ref, with what the ref is to be; it goes when this is dropped.
-struct Lock {
-    path: PathBuf,
-}
-
-impl Lock {
-    fn take(path: &Path, oid: &Oid) -> io::Result<Self> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let mut file = File::create_new(&path)?;
-        let lock = Self { path };
-        writeln!(file, "{oid}")?;
-        file.sync_all()?;
-        Ok(lock)
-    }
-
-    fn put(&self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // After the rename there is none; one of somebody else cannot have come meanwhile.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 fn oid(text: &[u8]) -> Result<Oid, AskGit> {
     let text = std::str::from_utf8(text).map_err(|_| AskGit)?;
     let oid = Oid::try_from(text).ok();
@@ -185,9 +183,11 @@ fn read(path: &Path, longest: u64) -> Result<Option<Vec<u8>>, AskGit> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|_| AskGit)?;
-    let read = file.take(longest).read_to_end(&mut bytes);
+    let read = file.take(longest + 1).read_to_end(&mut bytes);
     read.map_err(|_| AskGit)?;
-    Ok(Some(bytes))
+    // It may have grown since it was looked at.
+    let fits = bytes.len() as u64 <= longest;
+    if fits { Ok(Some(bytes)) } else { Err(AskGit) }
 }
 
 #[cfg(test)]
@@ -263,27 +263,28 @@ mod tests {
         let place = directory(&files);
         let oid = Oid::try_from(A).unwrap();
         let cases = [
-            ("new", Ok(Made::New)),
-            ("runs/deep/1", Ok(Made::New)),
-            ("same", Ok(Made::Same)),
-            ("old", Err(AskGit)),
-            ("a/b", Err(AskGit)),
-            ("k/below", Err(AskGit)),
-            ("kk/below", Ok(Made::New)),
-            ("file", Err(AskGit)),
-            ("file/below", Err(AskGit)),
-            ("directory", Err(AskGit)),
-            ("locked", Err(AskGit)),
+            ("new", true),
+            ("runs/deep/1", true),
+            ("same", true),
+            ("old", false),
+            ("a/b", false),
+            ("k/below", false),
+            ("kk/below", true),
+            ("file", false),
+            ("file/below", false),
+            ("directory", false),
+            ("locked", false),
         ];
         for (name, want) in cases {
             let name = format!("refs/provost/{name}");
-            assert_eq!(create(place.path(), &name, &oid), want, "{name}");
+            let made = create(place.path(), &name, &oid);
+            let made = matches!(made, Ok(Made::New | Made::Same));
+            assert_eq!(made, want, "{name}");
             let found = fs::read_to_string(place.path().join(&name)).ok();
             let is_ours = found.is_some_and(|text| text == format!("{A}\n"));
-            assert_eq!(is_ours, want.is_ok(), "{name}");
-            let lock = place.path().join(format!("{name}.lock"));
-            assert_eq!(lock.exists(), name.ends_with("/locked"), "{name}");
+            assert_eq!(is_ours, want, "{name}");
         }
+        assert!(place.path().join("refs/provost/locked.lock").exists());
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::run::refs::{BRANCHES, KEPT};
 
+use super::plain::{self, Made};
 use super::run::{failed, unexpected};
-use super::{GitError, Repository, loose, plain};
+use super::{GitError, Repository, loose, system};
 
 /// Where the refs we write live.
 const OURS: &[&str] = &[KEPT, BRANCHES];
@@ -29,10 +30,15 @@ impl Repository {
         let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
         if may_be_new && self.is_plain && loose::is_ours_alone(&self.objects) {
             match plain::create(&self.common_dir, name, new) {
+                Ok(Made::New) => return self.commit_tree(new).map(drop),
+                Ok(Made::Same) if *expected == Expected::Any => {
+                    return self.commit_tree(new).map(drop);
+                }
+                Ok(Made::Unsynced(error)) => {
+                    return Err(system(format!("sync the ref `{name}`"))(error));
+                }
                 // One that is there must not be, whatever it says.
-                Ok(plain::Made::New) => return Ok(()),
-                Ok(plain::Made::Same) if *expected == Expected::Any => return Ok(()),
-                Ok(plain::Made::Same) | Err(plain::AskGit) => {}
+                Ok(Made::Same) | Err(plain::AskGit) => {}
             }
         }
         self.update_ref(name, new, expected)

@@ -32,7 +32,6 @@ impl Foreseen {
     /// why it fails.
     pub(super) fn of(self, before: &Oid, after: &Oid) -> Option<Vec<u8>> {
         let is_asked = self.before == *before && self.after == *after;
-        let made = self.making.join().ok().flatten();
-        made.filter(|_| is_asked)
+        is_asked.then(|| self.making.join().ok().flatten())?
     }
 }

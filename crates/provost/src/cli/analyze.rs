@@ -42,7 +42,7 @@ pub(super) struct Analyze {
     path: Option<PathBuf>,
 
     /// Answer in SARIF on stdout, for code scanners.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "baseline", "write_baseline"])]
     sarif: bool,
 
     /// How health is computed: by rates over all languages, or by the whole numbers that others

@@ -46,13 +46,18 @@ pub(super) fn run(verify: &Verify) -> Outcome {
     let directory = Directory::open(&place.directory)
         .map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
     let mut keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
-    if sealed::is_one(&directory) {
+    let kind = match place.kind {
+        Kind::Unknown if sealed::is_one(&directory) => Kind::Record,
+        Kind::Unknown if change::is_one(&directory) => Kind::Change,
+        kind => kind,
+    };
+    if kind == Kind::Record {
         keys.extend(want.iter().map(|want| want.key));
         return Ok(sealed::verify(&directory, &keys).into());
     }
     let want_key = want.as_ref().map(|want| &want.key);
     let names: Vec<&NamedKey> = known.iter().chain(&want).collect();
-    if place.is_change || change::is_one(&directory) {
+    if kind == Kind::Change {
         let pin = place.pins.ledger.as_ref();
         let report = change::verify(&directory, &keys, pin, want_key);
         return Ok(changed::answer(&report, &names));
@@ -69,18 +74,29 @@ pub(super) fn run(verify: &Verify) -> Outcome {
 struct Place {
     directory: PathBuf,
     pins: Pins,
-    /// Whether it is known to be the evidence of a controlled change.
-    is_change: bool,
+    kind: Kind,
+}
+
+/// What a directory holds evidence of. Where its place says that, its files are not asked: one kind
+/// must not pass for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Run,
+    Change,
+    /// A plan or a chain.
+    Record,
+    /// It lies anywhere.
+    Unknown,
 }
 
 /// Finds the bundle that `argument` names. A directory needs neither repository nor registry.
 fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     if argument.is_dir() {
-        let (pins, is_change) = pins_beside(argument)?;
+        let (pins, kind) = pins_beside(argument)?;
         return Ok(Place {
             directory: argument.to_owned(),
             pins,
-            is_change,
+            kind,
         });
     }
     let place = crate::place::Place::find().map_err(|_| {
@@ -97,7 +113,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
             return Ok(Place {
                 directory,
                 pins: Pins::default(),
-                is_change: false,
+                kind: Kind::Record,
             });
         }
     }
@@ -106,21 +122,21 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
         return Ok(Place {
             directory,
             pins: place.pins_of_change(&name)?,
-            is_change: true,
+            kind: Kind::Change,
         });
     }
     let run_id = place.find_run(&name)?;
     Ok(Place {
         directory: place.run(&run_id),
         pins: place.pins(&run_id)?,
-        is_change: false,
+        kind: Kind::Run,
     })
 }
 
 /// The pins of what lies among the runs or the changes of a repository, none for anything else, and
-/// whether it is a change.
-fn pins_beside(directory: &Path) -> Result<(Pins, bool), Failure> {
-    let nothing = (Pins::default(), false);
+/// what it is.
+fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
+    let nothing = (Pins::default(), Kind::Unknown);
     let Ok(place) = crate::place::Place::of(directory) else {
         return Ok(nothing);
     };
@@ -128,9 +144,9 @@ fn pins_beside(directory: &Path) -> Result<(Pins, bool), Failure> {
     let here = real(directory);
     let name = here.as_ref().and_then(|path| path.file_name()?.to_str());
     match name {
-        Some(id) if real(&place.run(id)) == here => Ok((place.pins(id)?, false)),
+        Some(id) if real(&place.run(id)) == here => Ok((place.pins(id)?, Kind::Run)),
         Some(id) if real(&place.changes().join(id)) == here => {
-            Ok((place.pins_of_change(id)?, true))
+            Ok((place.pins_of_change(id)?, Kind::Change))
         }
         _ => Ok(nothing),
     }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use provost_core::object::hex;
 use rustix::fs::OFlags;
 
 /// Reads up to `largest` bytes, if `place` is a plain file of this user in a directory of this user,
@@ -44,8 +45,10 @@ pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    let beside = place.with_extension(format!("{}.new", std::process::id()));
-    let _ = fs::remove_file(&beside);
+    // Of this writer alone: another thread, or another process of the same number, has its own.
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+    let beside = place.with_extension(format!("{}.new", hex(&number)));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -53,12 +53,12 @@ impl Identity {
         })
     }
 
-    /// Whether a change from now on must show in the times.
-    fn is_settled(&self) -> bool {
+    /// Whether a change from `now` on must show in the times.
+    fn is_settled(&self, now: SystemTime) -> bool {
         let seconds = self.changed.0.max(self.modified.0);
         let latest = u64::try_from(seconds).ok().map(Duration::from_secs);
         let latest = latest.and_then(|latest| SystemTime::UNIX_EPOCH.checked_add(latest));
-        let age = latest.and_then(|latest| SystemTime::now().duration_since(latest).ok());
+        let age = latest.and_then(|latest| now.duration_since(latest).ok());
         age.is_some_and(|age| age > SETTLED)
     }
 }
@@ -81,7 +81,10 @@ fn known() -> MutexGuard<'static, BTreeMap<Identity, String>> {
 /// that nobody waits for it later.
 pub fn foresee(launcher: &Launcher, directory: &Path) {
     let place = place(directory);
-    let recalled = place.as_deref().map(|place| recall(&launcher.exe, place));
+    let now = SystemTime::now();
+    let recalled = place
+        .as_deref()
+        .map(|place| recall(&launcher.exe, place, now));
     if matches!(recalled, Some(Ok(()))) {
         return;
     }
@@ -89,7 +92,7 @@ pub fn foresee(launcher: &Launcher, directory: &Path) {
     let compute = move || {
         let computed = compute(&path);
         if let (Ok(remembered), Some(place)) = (computed, place)
-            && remembered.identity.is_settled()
+            && remembered.identity.is_settled(now)
             && let Ok(bytes) = serde_json::to_vec(&remembered)
         {
             // Only a saving of time: a memory that cannot be written is no reason to stop.
@@ -112,11 +115,11 @@ fn place(directory: &Path) -> Option<PathBuf> {
     Some(boxes.join("program.json"))
 }
 
-fn recall(path: &Path, place: &Path) -> io::Result<()> {
+fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {
     let bytes = kept::read(place, LARGEST)?;
     let remembered: Remembered = serde_json::from_slice(&bytes)?;
     let identity = Identity::of(&File::open(path)?)?;
-    if remembered.identity != identity || !identity.is_settled() {
+    if remembered.identity != identity || !identity.is_settled(now) {
         return Err(io::Error::other("it is about another program"));
     }
     known().insert(identity, remembered.sha256);
@@ -157,14 +160,16 @@ mod tests {
         let program = scratch.path().join("program");
         let place = scratch.path().join("kept/program.json");
         fs::write(&program, "one").unwrap();
-        let recalls = |remembered: &Remembered| {
+        let recalls_at = |remembered: &Remembered, now: SystemTime| {
             kept::write(&place, &serde_json::to_vec(remembered).unwrap()).unwrap();
-            recall(&program, &place).is_ok()
+            recall(&program, &place, now).is_ok()
         };
+        let later = SystemTime::now() + SETTLED + Duration::from_secs(2);
+        let recalls = |remembered: &Remembered| recalls_at(remembered, later);
         let remembered = compute(&program).unwrap();
         assert_eq!(remembered.sha256, sha256(b"one"));
-        assert!(!recalls(&remembered), "it was written just now");
-        std::thread::sleep(SETTLED + Duration::from_millis(1100));
+        let now = SystemTime::now();
+        assert!(!recalls_at(&remembered, now), "it was written just now");
         assert!(recalls(&remembered));
         let others: [fn(&mut Identity); 5] = [
             |it| it.device += 1,
