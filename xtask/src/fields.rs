@@ -1,8 +1,10 @@
 //! Writes `docs/FIELDS.md`: what becomes of every field of the documents Provost is made after.
 //!
 //! Nothing in the tables is believed. What a field does is found out by changing it in a document
-//! that holds and asking the reader again; which fields there have to be is in [`source`].
+//! that holds and asking the reader again, or by looking for it in what is written; which fields
+//! there have to be is in [`source`].
 
+mod change;
 mod probe;
 mod sample;
 mod source;
@@ -21,15 +23,15 @@ const HEAD: &str = "\
 # What becomes of every field
 
 Made by `cargo xtask fields`; do not edit. Each row was found out by changing the field in a
-document that holds and asking the reader again.
+document that holds and asking the reader again, or by looking for it in what is written.
 
 - *consumed*: a wrong value is refused, or another value changes the answer. The codes say by
   which rules.
 - *carried*: it is kept and passed on, and nothing follows from its value. Where its shape is
   checked, the code of that is given.
 - *refused*: a document that has it is refused.
-- *written*: Provost writes it; whoever reads it checks its shape.
-- *absent*: nothing reads or writes it yet.
+- *written*: Provost writes it; whoever reads it back checks its shape.
+- *absent*: nothing reads or writes it.
 
 `[]` stands for the elements of a list, `.*` for the keys of a map.
 ";
@@ -87,7 +89,8 @@ fn rows(section: &Section, root: &Path) -> Result<BTreeMap<String, Row>, FieldsE
         }
         Subject::Answer(place) => probe::answer(root, place),
         Subject::Verdict => Ok(probe::verdict()),
-        Subject::Absent => Ok(probe::absent(&fields)),
+        Subject::Request(tool) => change::request(tool),
+        Subject::Told(tool) => change::told(tool, &fields),
     };
     let rows = rows.map_err(|why| FieldsError(format!("{}: {why}", section.title)))?;
     for field in fields {

@@ -30,10 +30,11 @@ pub(super) struct Row {
     pub(super) by: Vec<String>,
 }
 
-type Rows = BTreeMap<String, Row>;
+/// Fields by name.
+pub(super) type Rows = BTreeMap<String, Row>;
 
 /// What a reader says to a document.
-enum Said {
+pub(super) enum Said {
     /// It holds, and this came of it.
     Holds(String),
     /// It is refused, by these rules.
@@ -41,7 +42,7 @@ enum Said {
 }
 
 /// Whether a field is looked at, by its name.
-type Chosen<'a> = &'a dyn Fn(&str) -> bool;
+pub(super) type Chosen<'a> = &'a dyn Fn(&str) -> bool;
 
 /// The codes that speak of shape alone.
 const OF_SHAPE: [&str; 2] = ["INPUT_INVALID", "the schema"];
@@ -52,7 +53,7 @@ fn probe(document: &Value, judge: &dyn Fn(&Value) -> Said) -> Result<Rows, Strin
 }
 
 /// The same for the fields that `chosen` chooses by name, with `words` that the format knows.
-fn probe_some(
+pub(super) fn probe_some(
     document: &Value,
     (words, chosen): (&[Value], Chosen<'_>),
     judge: &dyn Fn(&Value) -> Said,
@@ -170,7 +171,7 @@ fn others(here: &Value, pool: &[Value]) -> Vec<Value> {
 }
 
 /// The words that `schema` knows.
-fn words_of(schema: &Value, found: &mut Vec<Value>) {
+pub(super) fn words_of(schema: &Value, found: &mut Vec<Value>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| words_of(item, found)),
         Value::Object(words) => {
@@ -198,7 +199,7 @@ fn needed(document: &Value, place: &str, judge: &dyn Fn(&Value) -> Said) -> &'st
     }
 }
 
-fn walk(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(super) fn walk(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -224,7 +225,7 @@ fn plain(step: &str) -> String {
 const MAPS: [&str; 2] = ["files", "evidence_hashes"];
 
 /// The place with `*` for the elements of lists and the keys of maps, in the words of sources.
-fn general(document: &Value, place: &str) -> String {
+pub(super) fn general(document: &Value, place: &str) -> String {
     let mut name = String::new();
     let mut here = Some(document);
     let mut above = String::new();

@@ -28,8 +28,10 @@ pub(super) enum Subject {
     Answer(&'static str),
     /// What a check answers.
     Verdict,
-    /// Nobody.
-    Absent,
+    /// The reader of a tool of change control.
+    Request(&'static str),
+    /// What a tool of change control answers; what it does not is absent.
+    Told(&'static str),
 }
 
 /// A package that is derived with every field of its policies.
@@ -348,22 +350,96 @@ pub(super) const SECTIONS: &[Section] = &[
         fields: "package child_fingerprint strip_manifest",
     },
     Section {
-        title: "Change control: payloads",
-        about: "Controlled changes of a shared checkout are not in this program yet.",
-        subject: Subject::Absent,
-        fields: "allowed_files allowed_related forbidden changed_files diff_ref detail_level \
-            dirty_scope_policy edit_allowed next_step message budget.gate_preview \
-            before.run_id before.health after.run_id after.health after_run_id \
-            structural_delta.verdict structural_delta.health_delta \
-            structural_delta.regressions receipt.health.delta verification.status \
-            verification.before verification.after reason health_regression_advisory \
-            patch_health_delta concurrent_intents unexpected_files \
-            workspace_hygiene.blocks_edit workspace_hygiene.blocks_finish \
-            workspace_hygiene_after unacknowledged_dirty_in_scope preexisting_unscoped_dirty \
-            unattributed_unscoped_dirty own_unscoped_dirty new_unattributed_unscoped_dirty \
-            modified_unattributed_unscoped_dirty unknown_unattributed_unscoped_dirty \
-            foreign_attributed_outside_scope foreign_dirty_overlaps dirty_attribution \
-            dirty_snapshot dirty_snapshot_status files_for_scope_check finish_block_reason \
-            external_changes status",
+        title: "Change control: asking `start_controlled_change`",
+        about: "A field is consumed if another value makes another request.",
+        subject: Subject::Request("start_controlled_change"),
+        fields: "root scope scope.allowed_files scope.allowed_related scope.forbidden intent \
+            on_conflict dirty_scope_policy",
+    },
+    Section {
+        title: "Change control: asking `finish_controlled_change`",
+        about: "What was touched is said by `changed_files` or by `diff_ref`: one of them is needed, \
+            both are refused. Nothing here has a memory that `propose_memory` could fill.",
+        subject: Subject::Request("finish_controlled_change"),
+        fields: "intent_id changed_files diff_ref after_run_id detail_level",
+    },
+    Section {
+        title: "Change control: asking `check_patch_contract`",
+        about: "The same judgement without a finish.",
+        subject: Subject::Request("check_patch_contract"),
+        fields: "changed_files diff_ref after_run_id",
+    },
+    Section {
+        title: "Change control: asking `validate_review_claims`",
+        about: "Of `patch_health_delta` only the sign counts. A finish passes its own.",
+        subject: Subject::Request("validate_review_claims"),
+        fields: "text patch_health_delta",
+    },
+    Section {
+        title: "Change control: asking `analyze_repository`",
+        about: "`analyze_changed_paths` takes the same. What is carried has no effect here, and the \
+            answer names it in `ignored_options`.",
+        subject: Subject::Request("analyze_repository"),
+        fields: "root",
+    },
+    Section {
+        title: "Change control: the answer to `start_controlled_change`",
+        about: "Every field that an answer has with a value: to who may edit, who waits, who is \
+            refused, who asks again, and where nothing was analysed or seen.",
+        subject: Subject::Told("start_controlled_change"),
+        fields: "status edit_allowed message next_step budget.gate_preview \
+            workspace.concurrent_intents workspace_hygiene.blocks_edit \
+            workspace_hygiene.foreign_dirty_overlaps dirty_snapshot dirty_scope_policy",
+    },
+    Section {
+        title: "Change control: the answer to `finish_controlled_change`",
+        about: "Every field that an answer with `detail_level` `full` has with a value: accepted, \
+            violated, held up by dirt, and blind. What is absent is told elsewhere: the dirt is in \
+            `workspace_hygiene_after` alone, `dirty_snapshot` is the same summary at every detail, \
+            and `receipt` holds the receipt as Markdown, so that its health is read with \
+            `get_review_receipt`.",
+        subject: Subject::Told("finish_controlled_change"),
+        fields: "status reason message next_step verification.status verification.before \
+            verification.before.run_id verification.before.health verification.after \
+            verification.after.run_id verification.after.health \
+            verification.structural_delta.verdict verification.structural_delta.health_delta \
+            verification.structural_delta.regressions health_regression_advisory \
+            receipt.health.delta scope_check.unexpected_files workspace_hygiene.blocks_finish \
+            workspace_hygiene_after workspace_hygiene_after.blocks_finish \
+            workspace_hygiene_after.finish_block_reason \
+            workspace_hygiene_after.unacknowledged_dirty_in_scope \
+            workspace_hygiene_after.preexisting_unscoped_dirty \
+            workspace_hygiene_after.unattributed_unscoped_dirty \
+            workspace_hygiene_after.own_unscoped_dirty \
+            workspace_hygiene_after.new_unattributed_unscoped_dirty \
+            workspace_hygiene_after.modified_unattributed_unscoped_dirty \
+            workspace_hygiene_after.unknown_unattributed_unscoped_dirty \
+            workspace_hygiene_after.foreign_attributed_outside_scope \
+            workspace_hygiene_after.foreign_dirty_overlaps \
+            workspace_hygiene_after.dirty_attribution workspace_hygiene_after.dirty_snapshot \
+            workspace_hygiene_after.dirty_snapshot_status \
+            workspace_hygiene_after.files_for_scope_check external_changes",
+    },
+    Section {
+        title: "Change control: the answer to `check_patch_contract`",
+        about: "Every field that an answer has with a value, in both modes.",
+        subject: Subject::Told("check_patch_contract"),
+        fields: "status reason before.run_id before.health after.run_id after.health \
+            structural_delta.verdict structural_delta.health_delta structural_delta.regressions \
+            health_regression_advisory gate_preview",
+    },
+    Section {
+        title: "Change control: the answer to `compare_runs`",
+        about: "What a judgement compares.",
+        subject: Subject::Told("compare_runs"),
+        fields: "before.run_id before.health after.run_id after.health verdict health_delta \
+            regressions",
+    },
+    Section {
+        title: "Change control: the answer to `get_review_receipt`",
+        about: "The `health.delta` of a receipt is that of the change, from the run before to the \
+            run after, and not the drift from a baseline that the source has there.",
+        subject: Subject::Told("get_review_receipt"),
+        fields: "structured_receipt.health.delta",
     },
 ];

@@ -341,6 +341,32 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
     }
 }
 
+/// What is asked about claims.
+#[derive(Debug, Clone, Copy)]
+pub struct Claims<'a> {
+    /// What somebody says.
+    pub text: &'a str,
+    /// The run it is about.
+    pub run: Option<&'a str>,
+    /// Whether a text without a citation is worth a word.
+    pub wants_citations: bool,
+    /// Whether the health fell, if that is said.
+    pub fell: Option<bool>,
+}
+
+/// Reads a request about claims.
+pub fn claims(given: &Map<String, Value>) -> Result<Claims<'_>, ArgumentError> {
+    let mut arguments = Arguments::new(given);
+    let claims = Claims {
+        text: arguments.text("text")?.unwrap_or_default(),
+        run: arguments.text("run_id")?,
+        wants_citations: arguments.flag("require_citations", true)?,
+        fell: arguments.sign("patch_health_delta")?,
+    };
+    arguments.end()?;
+    Ok(claims)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

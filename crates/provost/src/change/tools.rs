@@ -308,16 +308,14 @@ fn gates(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
 }
 
 fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
-    let mut arguments = Arguments::new(given);
-    let words = arguments.text("text")?.unwrap_or_default();
-    let run = arguments.text("run_id")?;
-    let citations = arguments.flag("require_citations", true)?;
-    let fell = arguments.sign("patch_health_delta")?;
-    arguments.end()?;
-    let delta = fell.map(|fell| Points::whole(if fell { -1 } else { 0 }));
+    let asked = arguments::claims(given)?;
+    let (run, citations) = (asked.run, asked.wants_citations);
+    let delta = asked
+        .fell
+        .map(|fell| Points::whole(if fell { -1 } else { 0 }));
     let at = desk.knowing(None, run)?;
     let judged =
-        desk.offices[at].with(|ports| change::claims(ports, words, run, citations, delta))?;
+        desk.offices[at].with(|ports| change::claims(ports, asked.text, run, citations, delta))?;
     Ok(payload::claims(&judged))
 }
 

@@ -1,0 +1,416 @@
+//! Answers of change control, for cases that have between them whatever can be told.
+//!
+//! What they say is decided by the rules of the core, and written by the writers that serve agents;
+//! only the checkout, the agents and the analyses are made up.
+
+mod scene;
+
+use std::collections::BTreeSet;
+
+use provost_core::intent::answer::{Budget, Compared, Finished, Looked, Offered, Started, Unread};
+use provost_core::intent::claims;
+use provost_core::intent::conflict::{Peer, conflicts, exclusions, peers};
+use provost_core::intent::finish::{self, Stop, conclude, needs_person};
+use provost_core::intent::hygiene::{AtFinish, AtStart, Finishing, Strictness as Hygiene};
+use provost_core::intent::queue::{position, waiting};
+use provost_core::intent::receipt::{self, Facts};
+use provost_core::intent::record::{Intent, ScopeStatus, State};
+use provost_core::intent::request::{FinishRequest, StartRequest};
+use provost_core::intent::run::RunHead;
+use provost_core::intent::scope::ChangeScope;
+use provost_core::intent::start::{Seen, Status, advice, continues, decide};
+use provost_core::intent::verify::{After, Patch, Side, Verified, judge};
+use provost_core::intent::workspace::{Moved, Workspace};
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
+use provost_core::structure::Report;
+use provost_core::structure::baseline;
+use provost_core::structure::blast::radius;
+use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
+use provost_core::structure::compare::compare;
+use provost_dialects::change::arguments::{self, Shown};
+use provost_dialects::change::{self as payload, Detail, Focus};
+use serde_json::{Map, Value, json};
+
+use scene::{
+    Answer, DIRT, DIRT_AFTER, FORGOTTEN, MINE, NOW, THEIRS, intent, other, report, seen, text,
+    workspace,
+};
+
+/// What `tool` answers in every case that tells something of its own.
+pub(super) fn of(tool: &str) -> Answer<Vec<Value>> {
+    match tool {
+        "start_controlled_change" => starts(),
+        "finish_controlled_change" => finishes(),
+        "check_patch_contract" => looks(),
+        "compare_runs" => compared().map(|one| vec![one]),
+        "get_review_receipt" => receipts(),
+        _ => Err(format!("nobody here answers `{tool}`")),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn starts() -> Answer<Vec<Value>> {
+    let (clean, dirty) = (workspace(&[]), workspace(&[(MINE, Some("x"))]));
+    let beside = [
+        other(2, THEIRS, &[MINE], State::Active)?,
+        other(3, MINE, &[], State::Queued)?,
+    ];
+    let rival = [other(4, MINE, &[], State::Active)?];
+    let request = |on_conflict: &str| {
+        let asked = json!({
+            "root": ".", "intent": "mend it", "on_conflict": on_conflict,
+            "scope": { "allowed_files": [MINE], "allowed_related": [FORGOTTEN] },
+            "dirty_scope_policy": "continue_own_wip", "blast_radius_depth": "transitive",
+        });
+        let read = arguments::start(&object(asked), "");
+        read.map(|(request, _)| request).map_err(text)
+    };
+    let (block, queue) = (request("block")?, request("queue")?);
+    let mut replay = started(&block, &[], &clean)?;
+    replay.replay = true;
+    let drifted = Started::needs_analysis(vec![RawPath::new(MINE)]);
+    let answers = [
+        started(&block, &beside, &clean)?,
+        started(&block, &[], &dirty)?,
+        started(&block, &rival, &dirty)?,
+        started(&queue, &rival, &clean)?,
+        replay,
+        drifted,
+    ];
+    let write = |answer: &Started| payload::started(answer, &block, Detail::Full, ".", NOW);
+    let mut values: Vec<Value> = answers.iter().map(write).collect();
+    values.push(payload::unseen_start(".", "there is no repository"));
+    Ok(values)
+}
+
+fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer<Started> {
+    let peers: Vec<Peer> = seen(|viewer| peers(others, &[], viewer));
+    let found = conflicts(&request.scope, &peers);
+    let dirt = AtStart::look(&request.scope, now, &peers);
+    let status = decide(
+        &found,
+        Seen::All(&dirt),
+        request.on_conflict,
+        request.policy,
+    );
+    let state = match status {
+        Status::Active => State::Active,
+        Status::Queued => State::Queued,
+        Status::Blocked | Status::NeedsAnalysis => State::Refused,
+    };
+    let intent = intent(1, request.scope.clone(), state)?;
+    let before = report(1, None)?;
+    Ok(Started {
+        exclusions: exclusions(&request.scope, &peers),
+        waiting: seen(|viewer| waiting(&intent, others, viewer)),
+        total_agents: 1 + peers.len(),
+        stale_count: 0,
+        position: seen(|viewer| position(&intent, others, viewer)),
+        continuing: status == Status::Active && continues(&dirt, request.policy),
+        blind: None,
+        drifted: Vec::new(),
+        blast: Some(radius(&before, &[MINE], request.depth)),
+        blast_digest: Some(sha256(b"blast")),
+        budget: Some(budget(&before)),
+        replay: false,
+        next_step: if status == Status::Active {
+            String::new()
+        } else {
+            advice(&found, Seen::All(&dirt))
+        },
+        unread: vec![Unread {
+            intent_id: "intent-9".to_owned(),
+            why: "it is of a later version".to_owned(),
+        }],
+        hygiene: Some(dirt),
+        conflicts: found,
+        intent: Some(intent),
+        status,
+    })
+}
+
+fn budget(report: &Report) -> Budget {
+    // The one that has every limit.
+    let strictness = Strictness::Strict;
+    let budgets = Budgets::of(strictness, &Asked::default());
+    let standing = Standing::of(report);
+    Budget {
+        strictness,
+        headroom: Headroom::of(&budgets, &standing),
+        gate: gate(report, Some(report), &budgets),
+        budgets,
+        standing,
+    }
+}
+
+fn budget_asked() -> Answer<Value> {
+    let before = report(1, None)?;
+    let own = other(1, MINE, &[], State::Active)?;
+    Ok(payload::budget(&own.run_id, &budget(&before), Some(&own)))
+}
+
+/// What a change that touched [`MINE`] came to, if something that nobody uses appeared in `dead`.
+fn verified(dead: &str, check: &finish::ScopeCheck) -> Answer<(Verified, Report, Report)> {
+    let (before, after) = (report(1, None)?, report(60, Some(dead))?);
+    let (name_before, name_after) = (before.digest(), after.digest());
+    let verified = judge(&Patch {
+        paths: &[MINE.to_owned()],
+        scope: Some(&[MINE.to_owned()]),
+        check: Some(check),
+        before: Some(side(&name_before, &before)),
+        after: After::Fresh(side(&name_after, &after)),
+        strictness: Strictness::default(),
+    });
+    Ok((verified, before, after))
+}
+
+fn side<'a>(run_id: &'a str, report: &'a Report) -> Side<'a> {
+    Side {
+        run_id,
+        root: "",
+        means: "means",
+        report,
+        baseline: &baseline::Seen::Missing,
+    }
+}
+
+fn finishes() -> Answer<Vec<Value>> {
+    let theirs = [other(2, THEIRS, &[], State::Active)?];
+    let rivals = [other(4, MINE, &[], State::Active)?];
+    let told = |evidence: &[&str], others: &[Intent], dead: &str| {
+        let (done, shown) = finished("full", evidence, others, dead)?;
+        Answer::Ok(payload::finished(&done, shown))
+    };
+    let (mut unkept, shown) = finished("full", &[MINE], &theirs, THEIRS)?;
+    unkept.receipt = None;
+    unkept.receipt_error = Some("the disk is full".to_owned());
+    let (held_up, _) = finished("full", &[FORGOTTEN], &rivals, THEIRS)?;
+    let blind = Finished {
+        hygiene: None,
+        workspace: None,
+        blind: Some("git cannot be asked".to_owned()),
+        ..stopped(held_up, Stop::Blind)
+    };
+    Ok(vec![
+        told(&[MINE], &theirs, THEIRS)?,
+        told(&[MINE], &theirs, MINE)?,
+        told(&[MINE, "elsewhere"], &theirs, THEIRS)?,
+        told(&[FORGOTTEN], &rivals, THEIRS)?,
+        told(&[MINE, FORGOTTEN], &theirs, THEIRS)?,
+        payload::finished(&unkept, shown),
+        payload::finished(&blind, shown),
+    ])
+}
+
+/// What a finish tells of the dirt at its start.
+#[cfg(test)]
+pub(super) fn snapshot(detail: &str) -> Answer<Value> {
+    let (done, shown) = finished(detail, &[MINE], &[], THEIRS)?;
+    let value = payload::finished(&done, shown);
+    Ok(value["workspace_hygiene_after"]["dirty_snapshot"].clone())
+}
+
+fn finished(
+    detail: &str,
+    evidence: &[&str],
+    others: &[Intent],
+    dead: &str,
+) -> Answer<(Finished, Shown)> {
+    let asked = json!({
+        "intent_id": "intent-1", "changed_files": evidence, "after_run_id": "after",
+        "claims_text": "dead_code:idle is fixed, dead_code:other is new, and no regressions",
+        "review_text": "it is fine", "detail_level": detail, "patch_trail_detail": detail,
+    });
+    let (request, shown) = arguments::finish(&object(asked)).map_err(text)?;
+    let scope = ChangeScope::parse(&[MINE, FORGOTTEN], &[], &[], "").map_err(text)?;
+    let mut dirt = DIRT_AFTER.to_vec();
+    dirt.push((MINE, Some("y")));
+    let now = workspace(&dirt);
+    let touched = finish::evidence(evidence, "", Some(&now)).map_err(text)?;
+    let own = intent(1, scope, State::Active)?;
+    let peers: Vec<Peer> = seen(|viewer| peers(others, &[], viewer));
+    let hygiene = AtFinish::look(&Finishing {
+        scope: &own.scope,
+        evidence: &touched,
+        now: &now,
+        start: own.snapshot.as_ref(),
+        moved: &Moved::new(),
+        peers: &peers,
+        strictness: Hygiene::Lenient,
+    });
+    let done = unjudged(own, &request, &touched, now);
+    let done = match hygiene.block {
+        Some(block) => Finished {
+            hygiene: Some(hygiene),
+            ..stopped(done, Stop::Hygiene(block))
+        },
+        None => judged(done, &request, &touched, (hygiene, dead))?,
+    };
+    Ok((done, shown))
+}
+
+fn unjudged(
+    intent: Intent,
+    request: &FinishRequest,
+    evidence: &BTreeSet<RawPath>,
+    now: Workspace,
+) -> Finished {
+    Finished {
+        intent,
+        status: finish::Status::Unverified,
+        reason: None,
+        needs_person: false,
+        next_step: None,
+        cleared: false,
+        workspace: Some(now),
+        hygiene: None,
+        evidence: evidence.iter().cloned().collect(),
+        check: None,
+        verified: None,
+        before: None,
+        after: None,
+        after_digest: None,
+        claims: None,
+        receipt: None,
+        receipt_error: None,
+        trail: None,
+        offered: Offered {
+            claims: request.claims.is_some(),
+            review: request.review.is_some(),
+        },
+        strictness: request.strictness,
+        blind: None,
+    }
+}
+
+fn stopped(mut done: Finished, stop: Stop<'_>) -> Finished {
+    (done.status, done.reason) = conclude(stop);
+    done.needs_person = needs_person(stop);
+    // A judgement speaks for itself.
+    if !matches!(stop, Stop::Judged { .. }) {
+        done.next_step = Some("see what is in the way".to_owned());
+    }
+    done
+}
+
+fn judged(
+    mut done: Finished,
+    request: &FinishRequest,
+    evidence: &BTreeSet<RawPath>,
+    (hygiene, dead): (AtFinish, &str),
+) -> Answer<Finished> {
+    let check = finish::check(&done.intent.scope, evidence);
+    if check.status == ScopeStatus::Violated {
+        done.trail = Some(receipt::trail(&done.intent, &check, None));
+        done.check = Some(check);
+        done.workspace = None;
+        return Ok(stopped(done, Stop::Scope));
+    }
+    let (found, before, after) = verified(dead, &check)?;
+    let outside = hygiene.outside();
+    let external = !outside.is_empty();
+    let verified = &found;
+    done = stopped(done, Stop::Judged { verified, external });
+    let known = claims::Known {
+        report: Some(&after),
+        earlier: Some(&before),
+        health_delta: found.delta.health_delta,
+        wants_citations: true,
+    };
+    let name = after.digest();
+    let receipt = receipt::compose(&Facts {
+        intent: &done.intent,
+        run_id: &name,
+        after_run_id: Some(&name),
+        at: NOW,
+        status: done.status,
+        check: &check,
+        verified,
+        strictness: request.strictness,
+        external: &outside,
+        not_changed: &hygiene.not_changed,
+        workspace_digest: &workspace(DIRT_AFTER).digest(),
+        tree: Some("tree"),
+        review: request.review.as_deref(),
+    });
+    if done.status.is_accepted() {
+        let words = request.claims.as_deref().unwrap_or_default();
+        done.claims = Some(claims::judge(words, &known).map_err(text)?);
+        let digest = receipt::digest(&receipt);
+        done.receipt = Some((receipt, digest));
+    }
+    done.trail = Some(receipt::trail(&done.intent, &check, Some(verified)));
+    done.before = Some((before.digest(), before));
+    done.after = Some((name, after));
+    done.check = Some(check);
+    done.verified = Some(found);
+    done.hygiene = Some(hygiene);
+    Ok(done)
+}
+
+fn looks() -> Answer<Vec<Value>> {
+    let mut waits = look(MINE)?;
+    waits.verified = None;
+    let mut early = look(MINE)?;
+    let before = report(1, None)?;
+    let name = before.digest();
+    early.after = None;
+    early.verified = Some(judge(&Patch {
+        paths: &[MINE.to_owned()],
+        scope: Some(&[MINE.to_owned()]),
+        check: None,
+        before: Some(side(&name, &before)),
+        after: After::None,
+        strictness: early.strictness,
+    }));
+    let found = [look(MINE)?, look(THEIRS)?, waits, early];
+    let mut values: Vec<Value> = found.iter().map(payload::looked).collect();
+    values.push(budget_asked()?);
+    Ok(values)
+}
+
+fn look(dead: &str) -> Answer<Looked> {
+    let own = other(1, MINE, &[], State::Active)?;
+    let check = finish::check(&own.scope, &BTreeSet::from([RawPath::new(MINE)]));
+    let (found, before, after) = verified(dead, &check)?;
+    let run = |report: &Report| {
+        let health = report.health.as_ref().map(|health| health.points);
+        Some((report.digest(), health))
+    };
+    Ok(Looked {
+        verified: Some(found),
+        intent: Some(own),
+        check: Some(check),
+        before: run(&before),
+        after: run(&after),
+        strictness: Strictness::default(),
+    })
+}
+
+fn compared() -> Answer<Value> {
+    let (before, after) = (report(1, None)?, report(60, Some(MINE))?);
+    let head = |report: &Report| {
+        let seen = baseline::Seen::Missing;
+        RunHead::of(report, "", workspace(DIRT), seen, NOW)
+    };
+    let found = Compared {
+        before: head(&before),
+        after: head(&after),
+        delta: compare(&before, &after),
+    };
+    Ok(payload::compared(&found, Focus::All))
+}
+
+fn receipts() -> Answer<Vec<Value>> {
+    let (done, _) = finished("full", &[MINE], &[], THEIRS)?;
+    let (document, digest) = done.receipt.ok_or("no receipt was made")?;
+    let write = |format| payload::found_receipt(Some(&document), &digest, format);
+    Ok(vec![write("structured"), write("markdown")])
+}

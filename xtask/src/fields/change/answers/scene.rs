@@ -1,0 +1,183 @@
+//! A checkout, the agents that share it, and what analyses found in it.
+
+use std::collections::BTreeMap;
+
+use provost_core::intent::record::{Intent, State, VERSION, Viewer};
+use provost_core::intent::run::digest;
+use provost_core::intent::scope::ChangeScope;
+use provost_core::intent::workspace::{Dirt, Snapshot, Workspace};
+use provost_core::lease::Owner;
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
+use provost_core::structure::metrics::{Metrics, Parts};
+use provost_core::structure::{REPORT_VERSION, Report, Settings, health};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// What is made up, or why it cannot be.
+pub(super) type Answer<T> = Result<T, String>;
+
+/// When everything happens, in milliseconds since 1970.
+pub(super) const NOW: i64 = 1_000_000;
+
+/// What is edited.
+pub(super) const MINE: &str = "src/mine.py";
+
+/// What is in scope, and forgotten.
+pub(super) const FORGOTTEN: &str = "src/forgotten.py";
+
+/// What somebody else has declared.
+pub(super) const THEIRS: &str = "src/theirs.py";
+
+/// The dirt before the change: where, and what is on disk, if that can be read.
+pub(super) const DIRT: &[(&str, Option<&str>)] = &[
+    ("same", Some("x")),
+    ("altered", Some("x")),
+    ("unreadable", None),
+];
+
+/// The dirt after it, beside the change itself.
+pub(super) const DIRT_AFTER: &[(&str, Option<&str>)] = &[
+    ("same", Some("x")),
+    ("altered", Some("y")),
+    ("unreadable", None),
+    ("new", Some("x")),
+    (THEIRS, Some("x")),
+];
+
+/// The words of an error.
+pub(super) fn text(why: impl std::fmt::Display) -> String {
+    why.to_string()
+}
+
+fn parse<T: DeserializeOwned>(value: Value) -> Answer<T> {
+    serde_json::from_value(value).map_err(text)
+}
+
+/// The analysis of a tree with a function of so many branches, and one that nobody uses in `dead`.
+pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
+    let parse_of_mine = if branches > 1 { "errors" } else { "clean" };
+    let file = |path: &str, parse: &str| {
+        json!({
+            "path": path, "digest": sha256(path.as_bytes()), "language": "python", "lines": 10,
+            "parse": parse,
+        })
+    };
+    let files = json!([file(MINE, parse_of_mine), file(THEIRS, "clean")]);
+    let functions = json!([{
+        "id": format!("work {branches}"), "path": MINE, "name": "work", "line": 1, "end_line": 9,
+        "statements": 5, "cyclomatic": branches, "cognitive": branches, "nesting": 1,
+        "shape": format!("shape {branches}"), "text": format!("text {branches}"),
+    }]);
+    let findings = dead.map(|path| {
+        json!({
+            "id": "dead_code:idle", "family": "dead_code", "category": "unused_function",
+            "severity": "warning", "confidence": "medium", "symbol": "idle",
+            "places": [{ "path": path, "symbol": "idle", "line": 1, "end_line": 2 }],
+            "value": 1, "limit": 0, "message": "nobody uses it",
+        })
+    });
+    let (files, functions) = (parse::<Vec<_>>(files)?, parse::<Vec<_>>(functions)?);
+    let findings = parse::<Vec<_>>(findings.into_iter().collect())?;
+    let imports = parse::<Vec<_>>(json!([{ "from": THEIRS, "to": MINE }]))?;
+    let metrics = Metrics::of(&Parts {
+        files: &files,
+        functions: &functions,
+        classes: &[],
+        imports: &imports,
+        findings: &findings,
+    });
+    Ok(Report {
+        version: REPORT_VERSION.to_owned(),
+        analyser: "example".to_owned(),
+        settings: Settings::default(),
+        tree: sha256(format!("{branches} {dead:?}").as_bytes()),
+        tree_files: 2,
+        languages: BTreeMap::new(),
+        files,
+        functions,
+        classes: Vec::new(),
+        imports,
+        findings,
+        health: health::standard(&metrics.debts),
+        metrics,
+    })
+}
+
+/// A checkout with this dirt.
+pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> Workspace {
+    let object = |word: &str| format!("100644 {}", sha256(word.as_bytes()));
+    let dirt = |(path, disk): &(&str, Option<&str>)| {
+        let dirt = Dirt {
+            letters: " M".to_owned(),
+            head: object("committed"),
+            staged: object("committed"),
+            disk: disk.map(object),
+        };
+        (RawPath::new(*path), dirt)
+    };
+    Workspace {
+        tree: Some(sha256(b"tree")),
+        dirty: paths.iter().map(dirt).collect(),
+    }
+}
+
+fn owner(pid: u32) -> Owner {
+    Owner {
+        host: "host".to_owned(),
+        boot: "boot".to_owned(),
+        pid_namespace: "space".to_owned(),
+        pid,
+        started: 1,
+    }
+}
+
+/// What the agent `pid` has declared.
+pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Intent> {
+    let report = report(1, None)?;
+    Ok(Intent {
+        version: VERSION,
+        intent_id: format!("intent-{pid}"),
+        owner: owner(pid),
+        agent_label: format!("agent {pid}"),
+        agent_start_epoch: 1,
+        root: String::new(),
+        run_id: report.digest(),
+        report_digest: digest(&report),
+        intent: "mend it".to_owned(),
+        expected_effects: Vec::new(),
+        scope,
+        state,
+        edit_allowed: state == State::Active,
+        scope_status: None,
+        declared_at: NOW,
+        expires_at: NOW + 1_000_000,
+        ttl_seconds: 1000,
+        lease_renewed_at: NOW,
+        lease_seconds: 300,
+        request_digest: String::new(),
+        workspace_digest: workspace(DIRT).digest(),
+        peers_digest: String::new(),
+        radius_level: "medium".to_owned(),
+        snapshot: Some(Snapshot {
+            captured_at: NOW,
+            workspace: workspace(DIRT),
+        }),
+        baseline_sha256: None,
+    })
+}
+
+/// The same for one file.
+pub(super) fn other(pid: u32, allowed: &str, forbidden: &[&str], state: State) -> Answer<Intent> {
+    let scope = ChangeScope::parse(&[allowed], &[], forbidden, "").map_err(text)?;
+    intent(pid, scope, state)
+}
+
+/// Sees everybody as the first agent does.
+pub(super) fn seen<T>(look: impl FnOnce(&Viewer<'_>) -> T) -> T {
+    look(&Viewer {
+        me: &owner(1),
+        now: NOW,
+        alive: &|_| true,
+    })
+}
