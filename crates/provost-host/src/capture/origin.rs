@@ -13,7 +13,9 @@ use crate::git::{GitError, Repository};
 const LEAST_BYTES: u64 = 32;
 
 /// The most pairs of a new file and one of the base that are compared beyond exact equality.
-const MOST_PAIRS: usize = 1_000_000;
+///
+/// Git reads every file of the base for that: one new file in 50 000 would take longer than all else.
+const MOST_PAIRS: usize = 5_000;
 
 /// The most new files whose origin is looked for beyond exact equality.
 const MOST_TARGETS: usize = 1000;
