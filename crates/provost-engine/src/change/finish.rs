@@ -21,7 +21,6 @@ use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
 use provost_core::structure::baseline::Seen;
-use serde_json::json;
 
 use super::look::root_relative;
 use super::manage::close;
@@ -444,13 +443,9 @@ fn complete(
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();
-        done.cleared = close(ports, session, std::slice::from_ref(&id), State::Clean)?.len() == 1;
-        ports.note(
-            Happening::Closed,
-            &id,
-            json!({ "state": State::Clean.name() }),
-            &[],
-        )?;
+        let closed = close(ports, session, &[id], State::Clean)?;
+        done.cleared = !closed.is_empty();
+        ports.note_closed(&closed);
     }
     Ok(done)
 }

@@ -63,7 +63,6 @@ pub(super) fn write_down(
     done: &Finished,
     files: &[(&'static str, String)],
 ) -> Result<(), ChangeError> {
-    let id = &done.intent.intent_id;
     let receipt = done.receipt.as_ref().map(|(_, digest)| digest.as_str());
     let facts = json!({
         "status": done.status.name(),
@@ -79,6 +78,6 @@ pub(super) fn write_down(
         .iter()
         .map(|digest| (AFTER, digest.clone()));
     let files: Kept = files.iter().cloned().chain(after).collect();
-    ports.note(Happening::Judged, id, facts, &files)?;
+    ports.note(Happening::Judged, &done.intent, facts, &files)?;
     Ok(())
 }
