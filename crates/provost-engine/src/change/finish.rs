@@ -4,7 +4,7 @@ mod receipt;
 
 use std::collections::BTreeSet;
 
-use provost_core::bundle::change::{AFTER, BASELINE, BEFORE};
+use provost_core::bundle::change::{BASELINE, BEFORE};
 use provost_core::intent::answer::{Finished, Offered};
 use provost_core::intent::claims;
 use provost_core::intent::conflict::peers;
@@ -86,8 +86,8 @@ pub fn finish(
     }
     done.check = Some(check);
     done.before = Some((done.intent.run_id.clone(), before));
-    verify(ports, request, &evidence, &mut done)?;
-    complete(ports, session, request, done)
+    let after = verify(ports, request, &evidence, &mut done)?;
+    complete(ports, session, request, after.as_ref(), done)
 }
 
 fn empty(intent: Intent, request: &FinishRequest) -> Finished {
@@ -105,7 +105,6 @@ fn empty(intent: Intent, request: &FinishRequest) -> Finished {
         verified: None,
         before: None,
         after: None,
-        after_digest: None,
         claims: None,
         receipt: None,
         receipt_error: None,
@@ -137,7 +136,7 @@ fn stop(
         Stop::Scope => "undo what was not declared, or start again with a wider scope".to_owned(),
         Stop::Judged { .. } => String::new(),
     });
-    write_down(ports, &done, &[])?;
+    write_down(ports, &done, None, &[])?;
     Ok(done)
 }
 
@@ -278,12 +277,13 @@ pub(super) fn remember(
     Ok(kept)
 }
 
+/// Judges the change; gives the run from after it, if there is one.
 fn verify(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     evidence: &BTreeSet<RawPath>,
     done: &mut Finished,
-) -> Result<(), ChangeError> {
+) -> Result<Option<RunHead>, ChangeError> {
     let heads = ports.shelf.heads()?;
     let head = match &request.after_run {
         Some(name) => find(&heads, name).ok().cloned(),
@@ -336,13 +336,9 @@ fn verify(
     });
     done.verified = Some(verified);
     if let Some((head, report)) = after {
-        ports
-            .chronicle
-            .put_report(&done.intent.intent_id, AFTER, &head)?;
-        done.after_digest = Some(head.report_digest);
         done.after = Some((head.run_id, report));
     }
-    Ok(())
+    Ok(head)
 }
 
 /// The digest of settings and analyser behind a report.
@@ -389,6 +385,7 @@ fn complete(
     ports: &mut Ports<'_>,
     session: &Session,
     request: &FinishRequest,
+    after: Option<&RunHead>,
     mut done: Finished,
 ) -> Result<Finished, ChangeError> {
     let Some(verified) = done.verified.take() else {
@@ -419,7 +416,7 @@ fn complete(
                 health_delta: verified.delta.health_delta,
                 wants_citations: true,
             },
-        )?);
+        ));
     }
     done.verified = Some(verified);
     let mut files = Vec::new();
@@ -432,7 +429,7 @@ fn complete(
             Err(error) => done.receipt_error = Some(error.to_string()),
         }
     }
-    match write_down(ports, &done, &files) {
+    match write_down(ports, &done, after, &files) {
         Ok(()) => {}
         Err(error) if done.receipt.is_some() => {
             // A verdict without its seal: the intent stays, so that finishing again can make it.
