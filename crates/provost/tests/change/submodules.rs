@@ -66,9 +66,11 @@ fn a_submodule_is_looked_into_and_starts_nothing() {
 fn only_the_outermost_checkout_holds_things_of_our_own() {
     let ground = Ground::new();
     ground.add_submodule();
+    for place in [".provost", "lib/.provost"] {
+        std::fs::create_dir_all(ground.repo.join(place)).unwrap();
+    }
     ground.write(".provost/note", "ours\n");
     assert!(!ground.is_dirty(".provost/note"));
-    std::fs::create_dir_all(ground.repo.join("lib/.provost")).unwrap();
     ground.write("lib/.provost/note", "not ours\n");
     assert!(ground.is_dirty("lib/.provost/note"));
 }
