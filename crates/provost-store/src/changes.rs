@@ -280,7 +280,9 @@ impl Shelf for RunShelf {
 mod tests {
     use std::collections::BTreeMap;
 
+    use provost_core::intent::course::Happening;
     use provost_core::intent::workspace::Workspace;
+    use provost_core::record::Record;
     use provost_core::structure::baseline::Seen;
     use provost_core::structure::metrics::Metrics;
     use provost_core::structure::{REPORT_VERSION, Settings};
@@ -337,6 +339,20 @@ mod tests {
             assert_eq!(sha256(&bytes), head.report_digest);
             assert_eq!(names(&scratch.path().join("i1")), ["a.json"]);
         }
+    }
+
+    #[test]
+    fn a_record_whose_writer_died_before_sealing_it_is_sealed_with_the_next() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut files = ChangeFiles::open(scratch.path()).unwrap();
+        let event = || Happening::Checked.event("i1", "now".to_owned(), serde_json::json!({}));
+        let dead = |_: &[Record]| Err(PortError::new(Code::Bug, "died"));
+        assert!(files.append("i1", event(), &dead).is_err());
+        assert_eq!(files.get("i1", ATTESTATION).unwrap(), None);
+        let seal = |records: &[Record]| Ok(records.len().to_string().into_bytes());
+        assert_eq!(files.append("i1", event(), &seal).unwrap().next, 2);
+        let sealed = files.get("i1", ATTESTATION).unwrap();
+        assert_eq!(sealed.as_deref(), Some(&b"2"[..]));
     }
 
     #[test]
