@@ -8,6 +8,7 @@
 //! - What an intent began from is on disk before anybody sees that intent.
 //! - Every record of a chain is followed by a new seal; a file is on disk before the record that
 //!   names it.
+//! - A chain begins with what was declared, whoever had to write that down.
 
 mod analyse;
 mod finish;
@@ -18,6 +19,7 @@ mod recovery;
 mod start;
 
 use provost_core::bundle::change as evidence;
+use provost_core::bundle::layout::ATTESTATION;
 use provost_core::code::Code;
 use provost_core::intent::claims::TextError;
 use provost_core::intent::course::Happening;
@@ -136,8 +138,35 @@ impl Ports<'_> {
         }
     }
 
-    /// Writes into the chain of an intent, with the files that go with it, and seals it.
+    /// Writes into the chain of an intent, with the files that go with it, and seals it. A chain
+    /// that its owner left without a beginning gets it first.
     fn note(
+        &mut self,
+        what: Happening,
+        intent: &Intent,
+        facts: Value,
+        files: &[(&str, String)],
+    ) -> Result<(), PortError> {
+        self.begin(intent)?;
+        self.append(what, &intent.intent_id, facts, files)
+    }
+
+    /// Sees to it that the chain of an intent has a first record: its owner may have died between
+    /// declaring it and writing it down.
+    fn begin(&mut self, intent: &Intent) -> Result<(), PortError> {
+        if self.is_begun(&intent.intent_id)? {
+            return Ok(());
+        }
+        start::begin(self, intent)
+    }
+
+    /// Whether the chain of an intent has a first record. Its seal is asked for, which comes last.
+    fn is_begun(&self, intent_id: &str) -> Result<bool, PortError> {
+        Ok(self.chronicle.get(intent_id, ATTESTATION)?.is_some())
+    }
+
+    /// Adds a record to a chain, and seals it.
+    fn append(
         &mut self,
         what: Happening,
         intent_id: &str,
@@ -160,7 +189,7 @@ impl Ports<'_> {
     fn note_closed(&mut self, closed: &[Intent]) {
         for intent in closed {
             let facts = json!({ "state": intent.state.name() });
-            let _ = self.note(Happening::Closed, &intent.intent_id, facts, &[]);
+            let _ = self.note(Happening::Closed, intent, facts, &[]);
         }
     }
 

@@ -29,7 +29,7 @@ use provost_engine::change::ports::{Chronicle, Seal, Shelf};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
 use rustix::fs::OFlags;
 
-use crate::bundle::{DirBundle, refuse};
+use crate::bundle::{DirBundle, UNFINISHED, refuse};
 use crate::driven::DrivenLedger;
 use crate::error::StoreError;
 use crate::file;
@@ -128,12 +128,18 @@ impl Chronicle for ChangeFiles {
         let directory = self.place(intent_id)?;
         file::make_directories(&directory).map_err(refuse)?;
         let target = directory.join(name);
-        let _ = fs::remove_file(&target);
-        if fs::hard_link(&report, &target).is_err() {
+        let beside = directory.join(format!("{name}{UNFINISHED}"));
+        // Who died here before left it.
+        let _ = fs::remove_file(&beside);
+        if fs::hard_link(&report, &beside).is_err() {
             // A file system without links: the evidence is a copy.
             let bytes = fs::read(&report).map_err(StoreError::io("read", &report));
             return self.put(intent_id, name, &bytes.map_err(refuse)?);
         }
+        let renamed = fs::rename(&beside, &target).map_err(StoreError::io("rename", &beside));
+        // A rename onto another name of the same file does nothing, and says nothing.
+        let _ = fs::remove_file(&beside);
+        renamed.map_err(refuse)?;
         file::sync_directory(&target).map_err(refuse)
     }
 
@@ -267,5 +273,99 @@ impl Shelf for RunShelf {
         let mut heads = self.heads()?;
         heads.retain(|head| !run_ids.contains(&head.run_id));
         self.save(heads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use provost_core::intent::course::Happening;
+    use provost_core::intent::workspace::Workspace;
+    use provost_core::record::Record;
+    use provost_core::structure::baseline::Seen;
+    use provost_core::structure::metrics::Metrics;
+    use provost_core::structure::{REPORT_VERSION, Settings};
+
+    use super::*;
+
+    fn run(tree: &str) -> (RunHead, Report) {
+        let report = Report {
+            version: REPORT_VERSION.to_owned(),
+            analyser: "test".to_owned(),
+            settings: Settings::default(),
+            tree: sha256(tree.as_bytes()),
+            tree_files: 0,
+            languages: BTreeMap::new(),
+            files: Vec::new(),
+            functions: Vec::new(),
+            classes: Vec::new(),
+            imports: Vec::new(),
+            findings: Vec::new(),
+            metrics: Metrics::default(),
+            health: None,
+        };
+        let workspace = Workspace {
+            tree: None,
+            dirty: BTreeMap::new(),
+        };
+        let head = RunHead::of(&report, "", workspace, Seen::default(), 1);
+        (head, report)
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    #[test]
+    fn a_report_takes_the_place_of_another_and_leaves_nothing_beside_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut files = ChangeFiles::open(scratch.path()).unwrap();
+        let mut shelf = RunShelf::of_process(files.clone());
+        let (first, second) = (run("first"), run("second"));
+        for (head, report) in [&first, &second] {
+            shelf.put(head.clone(), report).unwrap();
+        }
+        // The same one twice is a rename that does nothing.
+        for (head, _) in [&first, &first, &second] {
+            let left = scratch.path().join(format!("i1/a.json{UNFINISHED}"));
+            if left.parent().is_some_and(Path::exists) {
+                fs::write(&left, "left by somebody who died").unwrap();
+            }
+            files.put_report("i1", "a.json", head).unwrap();
+            let bytes = files.get("i1", "a.json").unwrap().unwrap();
+            assert_eq!(sha256(&bytes), head.report_digest);
+            assert_eq!(names(&scratch.path().join("i1")), ["a.json"]);
+        }
+    }
+
+    #[test]
+    fn a_record_whose_writer_died_before_sealing_it_is_sealed_with_the_next() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut files = ChangeFiles::open(scratch.path()).unwrap();
+        let event = || Happening::Checked.event("i1", "now".to_owned(), serde_json::json!({}));
+        let dead = |_: &[Record]| Err(PortError::new(Code::Bug, "died"));
+        assert!(files.append("i1", event(), &dead).is_err());
+        assert_eq!(files.get("i1", ATTESTATION).unwrap(), None);
+        let seal = |records: &[Record]| Ok(records.len().to_string().into_bytes());
+        assert_eq!(files.append("i1", event(), &seal).unwrap().next, 2);
+        let sealed = files.get("i1", ATTESTATION).unwrap();
+        assert_eq!(sealed.as_deref(), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_linked_leaves_the_one_before() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut files = ChangeFiles::open(scratch.path()).unwrap();
+        let mut shelf = RunShelf::of_process(files.clone());
+        let (head, report) = run("first");
+        shelf.put(head.clone(), &report).unwrap();
+        files.put_report("i1", "a.json", &head).unwrap();
+        let (gone, _) = run("never kept");
+        assert!(files.put_report("i1", "a.json", &gone).is_err());
+        let bytes = files.get("i1", "a.json").unwrap().unwrap();
+        assert_eq!(sha256(&bytes), head.report_digest);
     }
 }

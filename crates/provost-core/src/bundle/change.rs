@@ -80,25 +80,54 @@ impl Course {
     /// Folds the records of a chain.
     pub fn of(records: &[Record]) -> Self {
         let mut course = Self::default();
+        course.follow(records);
+        course
+    }
+
+    /// Goes on with the records that come next.
+    fn follow(&mut self, records: &[Record]) {
         for record in records {
             let payload = &record.event.payload;
             let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
             let kind = record.event.event_type.as_str();
             if kind == Happening::Judged.name() {
-                course.status = text("status");
+                self.status = text("status");
             }
-            course.ended = [Happening::Closed, Happening::Refused]
+            self.ended = [Happening::Closed, Happening::Refused]
                 .map(Happening::name)
                 .contains(&kind);
             let named = payload.get(FILES).and_then(Value::as_object);
             for (name, digest) in named.into_iter().flatten() {
                 let digest = digest.as_str().map(str::to_owned);
                 if let Some(Ok(digest)) = digest.map(Sha256::try_from) {
-                    course.files.insert(name.clone(), digest);
+                    self.files.insert(name.clone(), digest);
                 }
             }
         }
-        course
+    }
+
+    /// The statement about a chain that came to this and ends with `last`.
+    fn state(&self, last: &Record) -> ChangeStatement {
+        let subject = |(name, sha256): (&String, &Sha256)| Subject {
+            name: name.clone(),
+            digest: FileDigest {
+                sha256: sha256.clone(),
+            },
+        };
+        Statement {
+            kind: StatementKind::V1,
+            subject: self.files.iter().map(subject).collect(),
+            predicate_type: PredicateType::Change,
+            predicate: ChangePredicate {
+                intent_id: last.event.run_id.clone(),
+                status: self.status.clone(),
+                ended: self.ended,
+                ledger_head: LedgerHead {
+                    seq: last.seq,
+                    hash: last.hash.clone(),
+                },
+            },
+        }
     }
 }
 
@@ -119,25 +148,7 @@ pub fn digest(document: &Value) -> String {
 /// The statement about a chain; nothing for an empty one.
 pub fn state(records: &[Record]) -> Option<ChangeStatement> {
     let last = records.last()?;
-    let course = Course::of(records);
-    let subject = |(name, sha256): (String, Sha256)| Subject {
-        name,
-        digest: FileDigest { sha256 },
-    };
-    Some(Statement {
-        kind: StatementKind::V1,
-        subject: course.files.into_iter().map(subject).collect(),
-        predicate_type: PredicateType::Change,
-        predicate: ChangePredicate {
-            intent_id: last.event.run_id.clone(),
-            status: course.status,
-            ended: course.ended,
-            ledger_head: LedgerHead {
-                seq: last.seq,
-                hash: last.hash.clone(),
-            },
-        },
-    })
+    Some(Course::of(records).state(last))
 }
 
 /// A statement in the one spelling that is signed.

@@ -133,8 +133,6 @@ pub struct Finished {
     pub before: Option<(String, Report)>,
     /// The analysis from after.
     pub after: Option<(String, Report)>,
-    /// The digest of its report, if it was kept.
-    pub after_digest: Option<String>,
     /// What is known about the claims.
     pub claims: Option<Judged>,
     /// The receipt and its digest.

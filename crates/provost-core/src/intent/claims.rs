@@ -49,6 +49,24 @@ pub enum TextError {
     TooLong,
 }
 
+/// A text that can be judged: there is something, and not too much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimText(String);
+
+impl TryFrom<&str> for ClaimText {
+    type Error = TextError;
+
+    fn try_from(raw: &str) -> Result<Self, TextError> {
+        if raw.trim().is_empty() {
+            return Err(TextError::Empty);
+        }
+        if raw.chars().count() > LONGEST {
+            return Err(TextError::TooLong);
+        }
+        Ok(Self(raw.to_owned()))
+    }
+}
+
 /// A claim that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -107,13 +125,7 @@ pub struct Known<'a> {
 }
 
 /// Judges the claims in `text`.
-pub fn judge(text: &str, known: &Known<'_>) -> Result<Judged, TextError> {
-    if text.trim().is_empty() {
-        return Err(TextError::Empty);
-    }
-    if text.chars().count() > LONGEST {
-        return Err(TextError::TooLong);
-    }
+pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
     let lower = text.to_lowercase();
     let mut found = Judged::default();
     cite(text, &lower, known, &mut found);
@@ -130,7 +142,7 @@ pub fn judge(text: &str, known: &Known<'_>) -> Result<Judged, TextError> {
             message: "there is no analysis that the text could be held against".to_owned(),
         });
     }
-    Ok(found)
+    found
 }
 
 /// Finds what the text cites, and judges the words around it.
@@ -334,8 +346,12 @@ mod tests {
     use super::*;
     use crate::structure::sample::{dead, function, report};
 
+    fn judged(text: &str, known: &Known<'_>) -> Judged {
+        judge(&ClaimText::try_from(text).unwrap(), known)
+    }
+
     fn patterns(text: &str, known: &Known<'_>) -> Vec<&'static str> {
-        let found = judge(text, known).unwrap();
+        let found = judged(text, known);
         found.violations.iter().map(|one| one.pattern).collect()
     }
 
@@ -367,11 +383,11 @@ mod tests {
         for (text, known, want) in cases {
             assert_eq!(patterns(text, known), want, "{text}");
         }
-        let found = judge("dead_code:nothing", &known).unwrap();
+        let found = judged("dead_code:nothing", &known);
         assert_eq!(found.warnings[0].kind, "unknown_finding");
         assert!(found.is_valid(), "R98: a warning does not invalidate");
         assert_eq!(
-            judge("all is well", &known).unwrap().warnings[0].kind,
+            judged("all is well", &known).warnings[0].kind,
             "no_citations"
         );
     }
@@ -393,17 +409,16 @@ mod tests {
 
     #[test]
     fn r94_a_text_has_bounds() {
+        let long = "x".repeat(LONGEST + 1);
+        assert_eq!(ClaimText::try_from(" "), Err(TextError::Empty));
+        assert_eq!(ClaimText::try_from(&*long), Err(TextError::TooLong));
+        assert!(ClaimText::try_from(&long[1..]).is_ok());
         let known = Known {
             report: None,
             earlier: None,
             health_delta: None,
             wants_citations: false,
         };
-        assert_eq!(judge(" ", &known), Err(TextError::Empty));
-        assert_eq!(
-            judge(&"x".repeat(LONGEST + 1), &known),
-            Err(TextError::TooLong)
-        );
-        assert!(judge(&"ü: design:".repeat(900), &known).is_ok());
+        assert!(judged(&"ü: design:".repeat(900), &known).is_valid());
     }
 }

@@ -1,5 +1,6 @@
 //! What agents ask for.
 
+use super::claims::ClaimText;
 use super::scope::ChangeScope;
 use super::start::{DirtyPolicy, OnConflict};
 use crate::structure::blast::Depth;
@@ -58,7 +59,7 @@ pub struct FinishRequest {
     /// What it says about the change, for people.
     pub review: Option<String>,
     /// What it claims about the change, to be held against what is known.
-    pub claims: Option<String>,
+    pub claims: Option<ClaimText>,
     /// Whether a receipt is made.
     pub receipt: Wanted,
     /// Whether the intent is given back when all is well.

@@ -4,6 +4,7 @@ mod analysis;
 
 use std::collections::BTreeSet;
 
+use provost_core::intent::claims::ClaimText;
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
 use provost_core::intent::scope::{ChangeScope, MOST};
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
@@ -267,6 +268,13 @@ pub struct Shown {
     pub trail: Detail,
 }
 
+fn claims(text: Option<&str>) -> Result<Option<ClaimText>, ArgumentError> {
+    match text.map(ClaimText::try_from).transpose() {
+        Ok(text) => Ok(text),
+        Err(error) => wrong(error.to_string()),
+    }
+}
+
 /// Reads a request to finish.
 pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), ArgumentError> {
     let mut arguments = Arguments::new(given);
@@ -276,7 +284,7 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
         evidence: arguments.needed_evidence()?,
         after_run: arguments.text("after_run_id")?.map(str::to_owned),
         review: arguments.text("review_text")?.map(str::to_owned),
-        claims: arguments.text("claims_text")?.map(str::to_owned),
+        claims: claims(arguments.text("claims_text")?)?,
         receipt: wanted(arguments.flag("create_receipt", true)?),
         clear: wanted(arguments.flag("auto_clear", true)?),
         strictness: arguments.strictness()?,
@@ -426,6 +434,10 @@ mod tests {
             (
                 json!({ "intent_id": "i", "changed_files": [] }),
                 "`changed_files` names no file",
+            ),
+            (
+                json!({ "intent_id": "i", "changed_files": ["a"], "claims_text": " " }),
+                "the text of claims is empty",
             ),
         ];
         for (given, want) in cases {

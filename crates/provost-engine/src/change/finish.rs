@@ -4,7 +4,7 @@ mod receipt;
 
 use std::collections::BTreeSet;
 
-use provost_core::bundle::change::{AFTER, BASELINE, BEFORE};
+use provost_core::bundle::change::{BASELINE, BEFORE};
 use provost_core::intent::answer::{Finished, Offered};
 use provost_core::intent::claims;
 use provost_core::intent::conflict::peers;
@@ -21,7 +21,6 @@ use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
 use provost_core::structure::baseline::Seen;
-use serde_json::json;
 
 use super::look::root_relative;
 use super::manage::close;
@@ -87,8 +86,8 @@ pub fn finish(
     }
     done.check = Some(check);
     done.before = Some((done.intent.run_id.clone(), before));
-    verify(ports, request, &evidence, &mut done)?;
-    complete(ports, session, request, done)
+    let after = verify(ports, request, &evidence, &mut done)?;
+    complete(ports, session, request, after.as_ref(), done)
 }
 
 fn empty(intent: Intent, request: &FinishRequest) -> Finished {
@@ -106,7 +105,6 @@ fn empty(intent: Intent, request: &FinishRequest) -> Finished {
         verified: None,
         before: None,
         after: None,
-        after_digest: None,
         claims: None,
         receipt: None,
         receipt_error: None,
@@ -138,7 +136,7 @@ fn stop(
         Stop::Scope => "undo what was not declared, or start again with a wider scope".to_owned(),
         Stop::Judged { .. } => String::new(),
     });
-    write_down(ports, &done, &[])?;
+    write_down(ports, &done, None, &[])?;
     Ok(done)
 }
 
@@ -279,12 +277,13 @@ pub(super) fn remember(
     Ok(kept)
 }
 
+/// Judges the change; gives the run from after it, if there is one.
 fn verify(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     evidence: &BTreeSet<RawPath>,
     done: &mut Finished,
-) -> Result<(), ChangeError> {
+) -> Result<Option<RunHead>, ChangeError> {
     let heads = ports.shelf.heads()?;
     let head = match &request.after_run {
         Some(name) => find(&heads, name).ok().cloned(),
@@ -337,13 +336,9 @@ fn verify(
     });
     done.verified = Some(verified);
     if let Some((head, report)) = after {
-        ports
-            .chronicle
-            .put_report(&done.intent.intent_id, AFTER, &head)?;
-        done.after_digest = Some(head.report_digest);
         done.after = Some((head.run_id, report));
     }
-    Ok(())
+    Ok(head)
 }
 
 /// The digest of settings and analyser behind a report.
@@ -390,6 +385,7 @@ fn complete(
     ports: &mut Ports<'_>,
     session: &Session,
     request: &FinishRequest,
+    after: Option<&RunHead>,
     mut done: Finished,
 ) -> Result<Finished, ChangeError> {
     let Some(verified) = done.verified.take() else {
@@ -420,7 +416,7 @@ fn complete(
                 health_delta: verified.delta.health_delta,
                 wants_citations: true,
             },
-        )?);
+        ));
     }
     done.verified = Some(verified);
     let mut files = Vec::new();
@@ -433,7 +429,7 @@ fn complete(
             Err(error) => done.receipt_error = Some(error.to_string()),
         }
     }
-    match write_down(ports, &done, &files) {
+    match write_down(ports, &done, after, &files) {
         Ok(()) => {}
         Err(error) if done.receipt.is_some() => {
             // A verdict without its seal: the intent stays, so that finishing again can make it.
@@ -444,13 +440,9 @@ fn complete(
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();
-        done.cleared = close(ports, session, std::slice::from_ref(&id), State::Clean)?.len() == 1;
-        ports.note(
-            Happening::Closed,
-            &id,
-            json!({ "state": State::Clean.name() }),
-            &[],
-        )?;
+        let closed = close(ports, session, &[id], State::Clean)?;
+        done.cleared = !closed.is_empty();
+        ports.note_closed(&closed);
     }
     Ok(done)
 }

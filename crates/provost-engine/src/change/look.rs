@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use provost_core::intent::answer::{Budget, Compared, Gated, Looked};
-use provost_core::intent::claims::{self, Judged};
+use provost_core::intent::claims::{self, ClaimText, Judged};
 use provost_core::intent::finish::{Status, check};
 use provost_core::intent::receipt::{self, Facts, inside};
 use provost_core::intent::record::{Intent, State};
@@ -164,17 +164,18 @@ pub fn claims(
     wants_citations: bool,
     health_delta: Option<Points>,
 ) -> Result<Judged, ChangeError> {
+    let text = ClaimText::try_from(text)?;
     let head = pick(ports, run)?;
     let report = ports.shelf.report(&head)?;
     Ok(claims::judge(
-        text,
+        &text,
         &claims::Known {
             report: Some(&report),
             earlier: None,
             health_delta,
             wants_citations,
         },
-    )?)
+    ))
 }
 
 /// Judges a patch without finishing anything.

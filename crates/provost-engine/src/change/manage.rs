@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use provost_core::bundle::change::{BEFORE, INTENT};
+use provost_core::bundle::change::BEFORE;
 use provost_core::intent::answer::{Listed, Promoted};
 use provost_core::intent::conflict::{conflicts, peers};
 use provost_core::intent::course::Happening;
@@ -161,7 +161,7 @@ pub fn check(
     let found = hold(&intent.scope, &evidence);
     let intent = remember(ports, &intent, found.status)?;
     let facts = json!({ "status": found.status.name(), "evidence": found.actual });
-    ports.note(Happening::Checked, intent_id, facts, &[])?;
+    ports.note(Happening::Checked, &intent, facts, &[])?;
     Ok((intent, found))
 }
 
@@ -189,16 +189,9 @@ pub fn clear(
             .filter(|one| one.owner == session.me);
         mine.map(|one| one.intent_id).collect()
     };
-    let intent_ids = close(ports, session, &ids, State::Clean)?;
-    for id in &intent_ids {
-        ports.note(
-            Happening::Closed,
-            id,
-            json!({ "state": State::Clean.name() }),
-            &[],
-        )?;
-    }
-    Ok(intent_ids)
+    let closed = close(ports, session, &ids, State::Clean)?;
+    ports.note_closed(&closed);
+    Ok(closed.into_iter().map(|one| one.intent_id).collect())
 }
 
 /// Closes open intents of this session; gives those that were.
@@ -207,7 +200,7 @@ pub(super) fn close(
     session: &Session,
     ids: &[String],
     state: State,
-) -> Result<Vec<String>, ChangeError> {
+) -> Result<Vec<Intent>, ChangeError> {
     let mut closed = Vec::new();
     ports.registry.turn(None, &mut |known| {
         let mine = known.intents.iter().filter(|one| {
@@ -222,10 +215,7 @@ pub(super) fn close(
                 what: Some(Happening::Closed),
             })
             .collect();
-        closed = entries
-            .iter()
-            .map(|one| one.intent.intent_id.clone())
-            .collect();
+        closed = entries.iter().map(|one| one.intent.clone()).collect();
         entries
     })?;
     Ok(closed)
@@ -275,12 +265,12 @@ pub fn promote(
         answer = decided;
         entry.into_iter().collect()
     })?;
-    if let Promoted::Active(intent, _) = &answer {
-        let document = serde_json::to_value(intent).unwrap_or_default();
-        let kept = ports.keep(intent_id, INTENT, &document)?;
-        let before = (BEFORE, intent.report_digest.clone());
-        let facts = json!({ "workspace_digest": intent.workspace_digest });
-        ports.note(Happening::Promoted, intent_id, facts, &[kept, before])?;
+    if let Promoted::Active(promoted, _) = &answer {
+        // The file says what was declared and stays; what became of it is in the record.
+        let before = (BEFORE, promoted.report_digest.clone());
+        let facts = json!({ "workspace_digest": promoted.workspace_digest });
+        ports.begin(&intent)?;
+        ports.note(Happening::Promoted, promoted, facts, &[before])?;
     }
     Ok(answer)
 }

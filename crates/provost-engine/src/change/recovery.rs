@@ -65,15 +65,8 @@ pub fn recover(
     } = &mut answer
     {
         *changed = since(ports, intent)?;
-        if ports.chronicle.get(intent_id, "intent.json")?.is_none() {
-            // Its owner died between declaring it and writing it down.
-            let document = serde_json::to_value(&**previous).unwrap_or_default();
-            ports
-                .chronicle
-                .put(intent_id, "intent.json", &super::bytes(&document))?;
-        }
         let facts = json!({ "from": previous.owner, "to": intent.owner, "changed": changed });
-        ports.note(Happening::Recovered, intent_id, facts, &[])?;
+        ports.note(Happening::Recovered, previous, facts, &[])?;
     }
     Ok(answer)
 }
@@ -144,7 +137,7 @@ pub fn reset(
     match &answer {
         Some((intent, Reset::Renewed)) => {
             let facts = json!({ "ttl_seconds": intent.ttl_seconds });
-            ports.note(Happening::Reset, intent_id, facts, &[])?;
+            ports.note(Happening::Reset, intent, facts, &[])?;
         }
         Some((intent, Reset::Removed(_))) => ports.note_closed(std::slice::from_ref(intent)),
         Some((_, Reset::Rejected(_))) | None => {}

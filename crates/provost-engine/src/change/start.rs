@@ -18,12 +18,13 @@ use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::baseline;
-use provost_core::structure::blast::{Blast, artifact_id, radius};
+use provost_core::structure::blast::{artifact_id, radius};
 use serde_json::{Value, json};
 
 use super::look::budget_of;
 use super::ports::{Entry, Known};
 use super::{ChangeError, Ports, Session};
+use crate::ports::PortError;
 
 /// Starts a change.
 pub fn start(
@@ -78,8 +79,8 @@ pub fn start(
     ports.note_closed(&replaced);
     if answer.replay {
         // Whoever answered first may have died before it was written down.
-        if !is_written(ports, &answer)? {
-            write_down(ports, &mut answer)?;
+        if let Some(intent) = &answer.intent {
+            ports.begin(intent)?;
         }
         return Ok(answer);
     }
@@ -316,66 +317,84 @@ pub(super) fn close_what_is_over(
     Ok(())
 }
 
-fn is_written(ports: &Ports<'_>, answer: &Started) -> Result<bool, ChangeError> {
-    match &answer.intent {
-        Some(intent) => Ok(ports
-            .chronicle
-            .get(&intent.intent_id, "intent.json")?
-            .is_some()),
-        None => Ok(true),
-    }
-}
-
 fn write_down(ports: &mut Ports<'_>, answer: &mut Started) -> Result<(), ChangeError> {
     let Some(intent) = &answer.intent else {
         return Ok(());
     };
+    let mut blast = None;
+    if let Some(reached) = &answer.blast {
+        let document = reached.document(&intent.run_id);
+        blast = ports.keep(&intent.intent_id, BLAST, &document).ok();
+    }
+    // What cannot be kept or found again is told whole instead (R106).
+    if let Some((_, digest)) = &blast
+        && index_blast(ports, intent, digest).is_ok()
+    {
+        answer.blast_digest = Some(digest.clone());
+    }
+    let in_the_way: Vec<&str> = answer
+        .conflicts
+        .iter()
+        .map(|one| one.peer.intent_id.as_str())
+        .collect();
+    declare(ports, intent, answer.status, &in_the_way, blast)?;
+    Ok(())
+}
+
+/// Writes down for an owner that died before it could how its intent began.
+pub(super) fn begin(ports: &mut Ports<'_>, intent: &Intent) -> Result<(), PortError> {
+    let (state, status) = match intent.state {
+        State::Refused => (State::Refused, Status::Blocked),
+        _ if intent.edit_allowed => (State::Active, Status::Active),
+        _ => (State::Queued, Status::Queued),
+    };
+    // What became of it since is for the records that follow.
+    let declared = Intent {
+        state,
+        ..intent.clone()
+    };
+    let blast = ports.chronicle.get(&intent.intent_id, BLAST)?;
+    let blast = blast.map(|kept| (BLAST, sha256(&kept)));
+    declare(ports, &declared, status, &[], blast)
+}
+
+/// Writes the first record of a chain, and the files that it names.
+fn declare(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    status: Status,
+    in_the_way: &[&str],
+    blast: Option<(&'static str, String)>,
+) -> Result<(), PortError> {
     let document = serde_json::to_value(intent).unwrap_or_default();
     let mut files = vec![
         ports.keep(&intent.intent_id, INTENT, &document)?,
         (BEFORE, intent.report_digest.clone()),
     ];
-    files.extend(
-        intent
-            .baseline_sha256
-            .clone()
-            .map(|sha256| (BASELINE, sha256)),
-    );
-    if let Some(blast) = &answer.blast
-        // What cannot be kept is told whole instead (R106).
-        && let Ok(kept) = keep_blast(ports, intent, blast)
-    {
-        answer.blast_digest = Some(kept.1.clone());
-        files.push(kept);
-    }
+    let baseline = intent.baseline_sha256.clone();
+    files.extend(baseline.map(|sha256| (BASELINE, sha256)));
+    files.extend(blast);
     let what = match intent.state {
         State::Active => Happening::Declared,
         State::Queued => Happening::Queued,
         _ => Happening::Refused,
     };
     let facts = json!({
-        "status": answer.status.name(),
+        "status": status.name(),
         "run_id": intent.run_id,
         "report_digest": intent.report_digest,
         "scope": intent.scope,
         "scope_digest": intent.scope.digest(),
         "workspace_digest": intent.workspace_digest,
-        "in_the_way": answer.conflicts.iter().map(|one| &one.peer.intent_id).collect::<Vec<_>>(),
+        "in_the_way": in_the_way,
     });
-    ports.note(what, &intent.intent_id, facts, &files)?;
-    Ok(())
+    ports.append(what, &intent.intent_id, facts, &files)
 }
 
-/// Keeps all of what a change reaches, to be found by its digest and by its name.
-fn keep_blast(
-    ports: &mut Ports<'_>,
-    intent: &Intent,
-    blast: &Blast,
-) -> Result<(&'static str, String), ChangeError> {
-    let document = blast.document(&intent.run_id);
-    let kept = ports.keep(&intent.intent_id, BLAST, &document)?;
-    for name in [kept.1.clone(), artifact_id(&kept.1)] {
-        ports.registry.keep_digest(&name, &intent.intent_id)?;
+/// Lets what a change reaches be found by its digest and by its name.
+fn index_blast(ports: &mut Ports<'_>, intent: &Intent, digest: &str) -> Result<(), PortError> {
+    for name in [digest, &artifact_id(digest)] {
+        ports.registry.keep_digest(name, &intent.intent_id)?;
     }
-    Ok(kept)
+    Ok(())
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use provost_core::bundle::change::verify;
+use provost_core::bundle::layout::{ATTESTATION, LEDGER};
 use provost_core::code::Code;
 use provost_core::intent::record::{Intent, State};
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, Wanted};
@@ -230,13 +232,23 @@ impl Chronicle for SimChronicle {
         event: Event,
         seal: &Seal<'_>,
     ) -> Result<Head, PortError> {
-        let Self { power, chains, .. } = self;
-        power.call(|| {
+        let Self {
+            power,
+            chains,
+            files,
+            ..
+        } = self;
+        let head = power.call(|| {
             let empty = || (Vec::new(), Head::genesis());
             let (records, head) = chains.entry(intent_id.to_owned()).or_insert_with(empty);
             records.push(head.append(event));
-            seal(records).map(|_| head.clone())
-        })?
+            let lines: String = records.iter().map(|record| record.line() + "\n").collect();
+            files.insert((intent_id.to_owned(), LEDGER.to_owned()), lines.into());
+            head.clone()
+        })?;
+        let envelope = seal(&self.chains[intent_id].0)?;
+        self.put(intent_id, ATTESTATION, &envelope)?;
+        Ok(head)
     }
 
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError> {
@@ -366,6 +378,20 @@ impl Desk {
     /// The name of the analysis from before.
     pub(crate) fn first_run(&self) -> String {
         self.runs[0].0.run_id.clone()
+    }
+
+    /// What is wrong with the evidence of an intent; nobody here has a key to sign it with.
+    pub(crate) fn faults(&self, intent_id: &str) -> Vec<String> {
+        let own = |((id, name), bytes): (&(String, String), &Vec<u8>)| {
+            (id == intent_id).then(|| (RawPath::new(name.as_str()), bytes.clone()))
+        };
+        let files: BTreeMap<RawPath, Vec<u8>> =
+            self.chronicle.files.iter().filter_map(own).collect();
+        let report = verify(&files, &[], None, None);
+        let unsigned = |path: &str| path == ATTESTATION;
+        let faults = report.findings.iter().filter(|one| !unsigned(&one.path));
+        let told = faults.map(|one| format!("{} {}", one.path, one.problem));
+        told.collect()
     }
 
     /// The state of an intent.

@@ -3,7 +3,7 @@
 use provost_core::intent::answer::{Promoted, Recovered};
 use provost_core::intent::record::State;
 use provost_core::intent::start::Status;
-use provost_engine::change::{clear, finish, promote, recover, start};
+use provost_engine::change::{clear, finish, gc, promote, recover, start};
 use provost_engine::sim::{Cut, Power};
 
 use crate::desk::{Desk, session, start_request};
@@ -41,6 +41,9 @@ fn sweep<U: UseCase>(least: u32) {
                 first.unwrap();
             }
             U::check(&desk, &place);
+            for id in desk.intents.intents.keys() {
+                assert_eq!(desk.faults(id), Vec::<String>::new(), "{place}: {id}");
+            }
             if !struck {
                 assert!(call > least, "only {call} calls were cut");
                 break;
@@ -111,6 +114,36 @@ fn a_start_survives_failure_and_crash_at_any_call() {
     sweep::<Start>(5);
 }
 
+struct Abandon;
+
+impl UseCase for Abandon {
+    fn before() -> Desk {
+        Desk::new(Power::steady())
+    }
+
+    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
+        started(desk, pid, Status::Active).map(|_| ())
+    }
+
+    fn go_on(desk: &mut Desk, _: u32, _: &str) {
+        desk.dead = vec![1];
+        desk.with(|ports| gc(ports, &session(9))).unwrap();
+    }
+
+    fn check(desk: &Desk, place: &str) {
+        for intent in desk.intents.intents.values() {
+            let closed = desk.chronicle.count(&intent.intent_id, "INTENT_CLOSED");
+            let want = usize::from(!intent.state.is_open() && intent.state != State::Refused);
+            assert_eq!(closed, want, "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_start_that_was_cut_at_any_call_is_cleared_away_with_a_proper_chain() {
+    sweep::<Abandon>(5);
+}
+
 struct Finish;
 
 impl UseCase for Finish {
@@ -154,6 +187,20 @@ impl UseCase for Finish {
 #[test]
 fn a_finish_survives_failure_and_crash_at_any_call() {
     sweep::<Finish>(15);
+}
+
+#[test]
+fn a_finish_that_cleared_its_intent_is_no_failure_although_its_last_record_was() {
+    for call in 1.. {
+        let power = Power::cut_at(call, Cut::Flicker);
+        let mut desk = Finish::before().powered(&power);
+        let answer = Finish::attempt(&mut desk, 1);
+        let cleared = desk.state("intent-001") == State::Clean;
+        assert_eq!(answer.is_ok(), cleared, "call {call}: {answer:?}");
+        if !power.has_struck() {
+            break;
+        }
+    }
 }
 
 struct Promote;

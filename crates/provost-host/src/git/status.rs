@@ -58,10 +58,8 @@ impl Repository {
         );
         let (mut lines, entries) = (lines?, entries?);
         self.add_hidden(checkout, &entries, &mut lines);
-        lines.retain(|path, line| {
-            let own = path.as_bytes() == RUNTIME || path.as_bytes().starts_with(b".provost/");
-            !own || line.letters != "??"
-        });
+        // Our own things are in the outermost checkout only.
+        lines.retain(|path, line| depth > 0 || !is_runtime(path) || line.letters != "??");
         let format = self.format();
         let mut dirty: BTreeMap<RawPath, Dirt> = lines
             .into_par_iter()
@@ -174,6 +172,12 @@ impl Repository {
             lines.entry(entry.path.clone()).or_insert(line);
         }
     }
+}
+
+/// Whether Provost itself put `path` there.
+fn is_runtime(path: &RawPath) -> bool {
+    let inside = path.as_bytes().strip_prefix(RUNTIME);
+    inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 type Lines = BTreeMap<RawPath, Line>;

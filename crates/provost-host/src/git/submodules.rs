@@ -28,7 +28,7 @@ pub(super) const DEEPEST: usize = 8;
 /// The dirt inside the submodule that `entry` of the index is, by paths from outside.
 pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<RawPath, Dirt> {
     let place = checkout.join(OsStr::from_bytes(entry.path.as_bytes()));
-    let inside = match state(&place) {
+    let inside = match state(checkout, &place) {
         // Git tells of what stands there instead of a directory.
         State::Elsewhere | State::Empty => return BTreeMap::new(),
         State::Foreign => None,
@@ -59,16 +59,24 @@ enum State {
     Elsewhere,
     /// Nothing: it was never checked out.
     Empty,
-    /// Files that belong to no repository.
+    /// Files that belong to no repository, or that are not in this checkout.
     Foreign,
     /// A checkout.
     Checkout,
 }
 
-fn state(place: &Path) -> State {
+fn state(checkout: &Path, place: &Path) -> State {
     match place.symlink_metadata() {
         Ok(data) if data.is_dir() => {}
         Ok(_) | Err(_) => return State::Elsewhere,
+    }
+    // A link in the way leads to something that is not this checkout's.
+    let direct = place.strip_prefix(checkout).ok().and_then(|path| {
+        let checkout = checkout.canonicalize().ok()?;
+        Some(checkout.join(path))
+    });
+    if direct.is_none() || direct != place.canonicalize().ok() {
+        return State::Foreign;
     }
     if place.join(".git").symlink_metadata().is_ok() {
         return State::Checkout;
@@ -94,4 +102,29 @@ fn look(place: &Path, depth: usize) -> Result<BTreeMap<RawPath, Dirt>, GitError>
         return Err(unseen());
     }
     Ok(repo.workspace_at(depth + 1)?.dirty)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_submodule_below_a_link_is_not_followed_out_of_the_checkout() {
+        let scratch = tempfile::tempdir().unwrap();
+        let checkout = scratch.path().join("checkout");
+        for place in ["checkout/own/lib/.git", "outside/lib/.git"] {
+            fs::create_dir_all(scratch.path().join(place)).unwrap();
+        }
+        std::os::unix::fs::symlink("../outside", checkout.join("linked")).unwrap();
+        let at = |path: &str| state(&checkout, &checkout.join(path));
+        assert!(matches!(at("own/lib"), State::Checkout));
+        assert!(matches!(at("linked/lib"), State::Foreign));
+        // Where the checkout itself is reached by a link, nothing is outside of it.
+        let other = scratch.path().join("other");
+        std::os::unix::fs::symlink(&checkout, &other).unwrap();
+        let lib = other.join("own/lib");
+        assert!(matches!(state(&other, &lib), State::Checkout));
+    }
 }

@@ -63,6 +63,19 @@ fn a_submodule_is_looked_into_and_starts_nothing() {
 }
 
 #[test]
+fn only_the_outermost_checkout_holds_things_of_our_own() {
+    let ground = Ground::new();
+    ground.add_submodule();
+    for place in [".provost", "lib/.provost"] {
+        std::fs::create_dir_all(ground.repo.join(place)).unwrap();
+    }
+    ground.write(".provost/note", "ours\n");
+    assert!(!ground.is_dirty(".provost/note"));
+    ground.write("lib/.provost/note", "not ours\n");
+    assert!(ground.is_dirty("lib/.provost/note"));
+}
+
+#[test]
 fn a_submodule_that_cannot_be_looked_into_is_dirty() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 3] = [

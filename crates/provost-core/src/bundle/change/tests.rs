@@ -158,7 +158,7 @@ fn a_chain_that_was_cut_reordered_extended_or_rebuilt_is_seen() {
     happenings.push((Happening::Reset, json!({})));
     assert_eq!(
         with(ledger(&chained(&happenings))),
-        (Code::EvidenceAltered, vec![LEDGER.to_owned()])
+        (Code::EvidenceIncomplete, vec![LEDGER.to_owned()])
     );
     happenings.pop();
     happenings[1].1["status"] = json!("violated");
@@ -167,6 +167,28 @@ fn a_chain_that_was_cut_reordered_extended_or_rebuilt_is_seen() {
         with(ledger(&chained(&happenings))),
         (Code::EvidenceAltered, vec![place])
     );
+}
+
+#[test]
+fn a_record_that_was_not_sealed_any_more_is_incomplete_and_not_altered() {
+    let (happenings, mut files) = course();
+    let records = chained(&happenings);
+    seal(&mut files, &records[..1], &key(7));
+    files.insert(RawPath::new(LEDGER), ledger(&records));
+    let report = verify(&files, &keys(), None, None);
+    let answers = [report.intact, report.complete, report.authentic];
+    // Anybody could have added the record, so nothing says that its files are what they were.
+    assert_eq!(answers, [Answer::Open, Answer::No, Answer::Yes]);
+    assert_eq!(
+        (report.code(), report.exit()),
+        (Code::EvidenceIncomplete, Exit::Untrusted)
+    );
+    assert_eq!(report.status, None, "what no seal covers is not said");
+    let tail = "goes on after its sealed end: the seal of the last record is missing";
+    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+    assert_eq!(report.findings[0].problem, tail);
+    seal(&mut files, &records, &key(7));
+    assert_eq!(verify(&files, &keys(), None, None).exit(), Exit::Yes);
 }
 
 #[test]

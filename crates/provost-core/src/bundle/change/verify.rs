@@ -10,10 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::report::{ChangeReport, Said};
-use super::{
-    AFTER, BEFORE, BLAST, ChangePredicate, ChangeStatement, Course, INTENT, RECEIPT, TRAIL,
-    spelled, state,
-};
+use super::{AFTER, BEFORE, BLAST, ChangeStatement, Course, INTENT, RECEIPT, TRAIL, spelled};
 use crate::bundle::dsse::Envelope;
 use crate::bundle::key::PublicKey;
 use crate::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
@@ -69,42 +66,39 @@ pub fn verify(
     if let (Some(pin), Some(records)) = (pin.and_then(LedgerHead::of), &records) {
         findings.extend(compare(LEDGER, records, &pin, "the registry knows"));
     }
-    if let (Some(records), Some(statement)) = (&records, &statement) {
-        findings.extend(held_against(records, statement));
-    }
-    let named = match (&records, &statement) {
-        (Some(records), _) => Course::of(records).files,
-        (None, Some(statement)) => subjects(statement),
-        (None, None) => BTreeMap::new(),
+    let chain = records.as_deref();
+    let held = Held::of(chain.unwrap_or_default(), statement.as_ref());
+    let named = match (chain, &statement) {
+        (None, Some(statement)) => &subjects(statement),
+        (Some(_), _) | (None, None) => &held.course.files,
     };
-    evidence.bytes(&named, &mut findings);
-    let predicate = statement.as_ref().map(|statement| &statement.predicate);
-    if let Some(records) = &records {
+    evidence.bytes(named, &mut findings);
+    if let Some(records) = chain {
         evidence.agree(records, &mut findings);
     }
-    let said = said(predicate, records.as_deref());
+    let said = said(statement.as_ref(), chain, &held);
+    if chain.is_some() {
+        findings.extend(held.findings);
+    }
     ChangeReport::of(said, signer, want_key, findings)
 }
 
 /// What the evidence says of itself: by what is signed, or else by its chain.
-fn said(predicate: Option<&ChangePredicate>, records: Option<&[Record]>) -> Said {
-    match (predicate, records) {
-        (Some(predicate), _) => Said {
+fn said(statement: Option<&ChangeStatement>, records: Option<&[Record]>, held: &Held) -> Said {
+    if let Some(ChangeStatement { predicate, .. }) = statement {
+        return Said {
             intent_id: Some(predicate.intent_id.clone()),
             status: predicate.status.clone(),
             ended: predicate.ended,
-            stated: true,
-        },
-        (None, records) => {
-            let course = Course::of(records.unwrap_or_default());
-            let first = records.and_then(<[Record]>::first);
-            Said {
-                intent_id: first.map(|record| record.event.run_id.clone()),
-                status: course.status,
-                ended: course.ended,
-                stated: false,
-            }
-        }
+            stated: held.is_sealed,
+        };
+    }
+    let first = records.and_then(<[Record]>::first);
+    Said {
+        intent_id: first.map(|record| record.event.run_id.clone()),
+        status: held.course.status.clone(),
+        ended: held.course.ended,
+        stated: false,
     }
 }
 
@@ -115,18 +109,49 @@ fn subjects(statement: &ChangeStatement) -> BTreeMap<String, Sha256> {
     statement.subject.iter().map(one).collect()
 }
 
-/// The chain ends where the statement says, and the statement says what follows from the chain.
-fn held_against(records: &[Record], statement: &ChangeStatement) -> Vec<Finding> {
-    let sealed = &statement.predicate.ledger_head;
-    let mut findings = compare(LEDGER, records, sealed, "the seal names");
-    if findings.is_empty() && records.len() as u64 > sealed.seq.saturating_add(1) {
-        findings.push(Finding::altered(LEDGER, "goes on after its sealed end"));
+/// A chain, held against what is signed about it.
+struct Held {
+    /// What the whole chain says.
+    course: Course,
+    /// Whether no record comes after the sealed end.
+    is_sealed: bool,
+    /// What does not fit.
+    findings: Vec<Finding>,
+}
+
+impl Held {
+    /// The chain gets to where the statement says, and the statement says what follows from it up
+    /// to there. A record after that is what a death between it and its seal leaves, and what
+    /// anybody can add: nobody vouches for it, so something is missing.
+    fn of(records: &[Record], statement: Option<&ChangeStatement>) -> Self {
+        let Some(statement) = statement else {
+            return Self {
+                course: Course::of(records),
+                is_sealed: false,
+                findings: Vec::new(),
+            };
+        };
+        let sealed = &statement.predicate.ledger_head;
+        let end = usize::try_from(sealed.seq.saturating_add(1)).unwrap_or(usize::MAX);
+        let (covered, tail) = records.split_at(end.min(records.len()));
+        let mut course = Course::of(covered);
+        let mut findings = compare(LEDGER, records, sealed, "the seal names");
+        let said = covered.last().map(|last| course.state(last));
+        if findings.is_empty() && said.as_ref() != Some(statement) {
+            let problem = "the statement says something else than the chain";
+            findings.push(Finding::altered(ATTESTATION, problem));
+        }
+        if findings.is_empty() && !tail.is_empty() {
+            let problem = "goes on after its sealed end: the seal of the last record is missing";
+            findings.push(Finding::incomplete(LEDGER, problem));
+        }
+        course.follow(tail);
+        Self {
+            course,
+            is_sealed: tail.is_empty(),
+            findings,
+        }
     }
-    if findings.is_empty() && state(records).as_ref() != Some(statement) {
-        let problem = "the statement says something else than the chain";
-        findings.push(Finding::altered(ATTESTATION, problem));
-    }
-    findings
 }
 
 impl Evidence<'_> {

@@ -5,6 +5,7 @@ use provost_core::intent::answer::Finished;
 use provost_core::intent::course::Happening;
 use provost_core::intent::receipt::{self, Facts};
 use provost_core::intent::request::FinishRequest;
+use provost_core::intent::run::RunHead;
 use provost_core::intent::workspace::Workspace;
 use serde_json::{Value, json};
 
@@ -57,13 +58,13 @@ pub(super) fn seal(
     Ok(((receipt, value), kept))
 }
 
-/// Writes into the chain what was found.
+/// Writes into the chain what was found, and keeps the analysis `after` that the record names.
 pub(super) fn write_down(
     ports: &mut Ports<'_>,
     done: &Finished,
+    after: Option<&RunHead>,
     files: &[(&'static str, String)],
 ) -> Result<(), ChangeError> {
-    let id = &done.intent.intent_id;
     let receipt = done.receipt.as_ref().map(|(_, digest)| digest.as_str());
     let facts = json!({
         "status": done.status.name(),
@@ -74,11 +75,12 @@ pub(super) fn write_down(
         "workspace_digest": done.workspace.as_ref().map(Workspace::digest),
         "receipt_sha256": receipt,
     });
-    let after = done
-        .after_digest
-        .iter()
-        .map(|digest| (AFTER, digest.clone()));
-    let files: Kept = files.iter().cloned().chain(after).collect();
-    ports.note(Happening::Judged, id, facts, &files)?;
+    let mut files: Kept = files.to_vec();
+    if let Some(head) = after {
+        let intent_id = &done.intent.intent_id;
+        ports.chronicle.put_report(intent_id, AFTER, head)?;
+        files.push((AFTER, head.report_digest.clone()));
+    }
+    ports.note(Happening::Judged, &done.intent, facts, &files)?;
     Ok(())
 }
