@@ -88,7 +88,8 @@ impl Machine {
     /// The hands of the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
         let launcher = Launcher::own();
-        boxes::selftest::foresee(&launcher, cache);
+        // All repositories of this user are served by one program.
+        boxes::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
         Self {
             places: Places::new(cache, run_id),
             repo: Arc::new(repo),

@@ -58,13 +58,32 @@ pub(super) fn verification(
     ground.run(&programs.provost(), &repository)?;
     let mut files = Vec::new();
     list(&repository.join(".provost/runs"), &mut files)?;
+    // As whoever gets a bundle has it: a directory, and no repository around it.
+    let elsewhere = ground.fresh()?;
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(repository.join(".provost/runs"))
+        .arg(&elsewhere)
+        .status()?;
+    if !copied.success() {
+        return Err(BenchError("the bundle cannot be copied".to_owned()));
+    }
+    let bundle = std::fs::read_dir(elsewhere.join("runs"))?.next();
+    let bundle = bundle.ok_or_else(|| BenchError("there is no bundle".to_owned()))??;
     let mut ours = || {
+        let mut command = ground.command(&programs.provost(), &elsewhere);
+        time(command.arg("verify").arg(bundle.path()))
+    };
+    let mut pinned = || {
         let mut command = ground.command(&programs.provost(), &repository);
         time(command.args(["verify", "last"]))
     };
     let mut sums = || time(Command::new("sha256sum").args(&files));
-    let [ours, sums] = take_turns(length.pick(20, 60), &mut [&mut ours, &mut sums])?;
+    let turns = length.pick(20, 60);
+    let measures = take_turns(turns, &mut [&mut ours, &mut pinned, &mut sums])?;
+    let [ours, pinned, sums] = measures;
     report.judge("verify of a bundle : sha256sum", ours, sums, VERIFY);
+    report.tell("the same where it was sealed", pinned, sums);
     Ok(())
 }
 

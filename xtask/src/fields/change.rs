@@ -7,7 +7,7 @@ mod answers;
 
 use std::collections::BTreeSet;
 
-use provost_core::intent::claims::{Known, judge};
+use provost_core::intent::claims::{ClaimText, Known, judge};
 use provost_core::schema::validate::validate;
 use provost_dialects::change::arguments::{self, ArgumentError};
 use provost_dialects::change::tools;
@@ -39,7 +39,8 @@ fn claims(given: &Map<String, Value>) -> Result<String, ArgumentError> {
         health_delta: None,
         wants_citations: read.wants_citations,
     };
-    let judged = judge(read.text, &known).map_err(|error| ArgumentError(error.to_string()))?;
+    let words = ClaimText::try_from(read.text).map_err(|error| ArgumentError(error.to_string()))?;
+    let judged = judge(&words, &known);
     Ok(format!("{read:?} {judged:?}"))
 }
 

@@ -268,7 +268,7 @@ pub struct Shown {
     pub trail: Detail,
 }
 
-fn claims(text: Option<&str>) -> Result<Option<ClaimText>, ArgumentError> {
+fn claim_text(text: Option<&str>) -> Result<Option<ClaimText>, ArgumentError> {
     match text.map(ClaimText::try_from).transpose() {
         Ok(text) => Ok(text),
         Err(error) => wrong(error.to_string()),
@@ -284,7 +284,7 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
         evidence: arguments.needed_evidence()?,
         after_run: arguments.text("after_run_id")?.map(str::to_owned),
         review: arguments.text("review_text")?.map(str::to_owned),
-        claims: claims(arguments.text("claims_text")?)?,
+        claims: claim_text(arguments.text("claims_text")?)?,
         receipt: wanted(arguments.flag("create_receipt", true)?),
         clear: wanted(arguments.flag("auto_clear", true)?),
         strictness: arguments.strictness()?,

@@ -276,7 +276,6 @@ fn unjudged(
         verified: None,
         before: None,
         after: None,
-        after_digest: None,
         claims: None,
         receipt: None,
         receipt_error: None,
@@ -341,8 +340,8 @@ fn judged(
         review: request.review.as_deref(),
     });
     if done.status.is_accepted() {
-        let words = request.claims.as_deref().unwrap_or_default();
-        done.claims = Some(claims::judge(words, &known).map_err(text)?);
+        let words = request.claims.as_ref();
+        done.claims = words.map(|words| claims::judge(words, &known));
         let digest = receipt::digest(&receipt);
         done.receipt = Some((receipt, digest));
     }
