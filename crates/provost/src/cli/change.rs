@@ -209,7 +209,7 @@ struct Verify {
 
 #[derive(Args)]
 struct Digest {
-    /// The digest that the finish told.
+    /// The digest that the finish or the start told, or its name.
     digest: String,
 }
 
@@ -410,8 +410,13 @@ fn shown(value: Value) -> Answer {
         || value["valid"] == json!(false)
         || value["lease_renewed"] == json!(false)
         || value["would_fail"] == json!(true);
+    let others = value.pointer("/workspace/concurrent_intents");
+    let is_held = others
+        .and_then(Value::as_array)
+        .is_some_and(|it| !it.is_empty());
     let exit = match word("status").as_str() {
         "needs_analysis" | "queued" | "unverified" => Exit::NotNow,
+        "blocked" if is_held => Exit::NotNow,
         "blocked" | "violated" | "expired" | "not_found" => Exit::No,
         _ if refused => Exit::No,
         _ => Exit::Yes,
@@ -440,8 +445,21 @@ fn brief(value: &Value) -> Value {
     let kept = fields.iter().filter(|(name, value)| {
         !long.contains(&name.as_str()) && !value.is_null() && *value != &json!([])
     });
-    Value::Object(
-        kept.map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-    )
+    let mut brief: Map<String, Value> = kept
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    // What the long parts are asked for by, later.
+    let names = [
+        ("receipt_digest", "/receipt/receipt_digest/value"),
+        (
+            "blast_artifact_id",
+            "/blast_radius/blast_artifact/blast_artifact_id",
+        ),
+    ];
+    for (name, place) in names {
+        if let Some(found) = value.pointer(place).filter(|found| !found.is_null()) {
+            brief.insert(name.to_owned(), found.clone());
+        }
+    }
+    Value::Object(brief)
 }

@@ -111,7 +111,7 @@ fn the_command_line_tells_agents_apart_by_name() {
     let (code, answer) = ground.change("bob", &start);
     assert_eq!(
         (code, &answer["status"]),
-        (1, &json!("blocked")),
+        (3, &json!("blocked")),
         "{answer}"
     );
     let queue = ["queue", "say more", "--file", "docs"];
