@@ -67,7 +67,7 @@ pub(super) struct Run {
     #[arg(long)]
     again: bool,
 
-    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called `default`].
     #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
@@ -75,7 +75,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD")]
     agent_cmd: Option<String>,
 
-    /// Who reviews each result: an agent of `provost.toml`, or codex or claude.
+    /// Who reviews each result: an agent of `provost.toml`, or codex, claude or gemini.
     #[arg(long, value_name = "NAME", conflicts_with = "review_cmd")]
     review: Option<String>,
 

@@ -79,7 +79,7 @@ pub(super) struct Split {
 /// Who plans, and how.
 #[derive(Args)]
 struct Asking {
-    /// An agent of `provost.toml`, or codex or claude [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called `default`].
     #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
     agent: Option<String>,
 

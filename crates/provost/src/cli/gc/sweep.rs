@@ -121,7 +121,7 @@ impl<'a> Sweep<'a> {
         aged: bool,
         bundle: bool,
     ) -> Result<Swept, Failure> {
-        self.goes_on(&format!("sweeping {} …", known.run_id))?;
+        self.goes_on(&known.run_id)?;
         let directory = self.place.run(&known.run_id);
         let mut swept = Swept::default();
         // Held until the end: nobody lands or resumes it meanwhile.
@@ -200,7 +200,7 @@ impl<'a> Sweep<'a> {
 
     /// Sweeps what a planner or a chain left in the cache, and its `record` as well if it is to go.
     pub(super) fn record(&mut self, kept: &Kept, record: bool) -> Result<Swept, Failure> {
-        self.goes_on(&format!("sweeping {} …", kept.id))?;
+        self.goes_on(&kept.id)?;
         let mut swept = Swept::default();
         let Some(_lock) = self.hold(&kept.directory, &kept.id, &mut swept)? else {
             return Ok(swept);
@@ -221,7 +221,7 @@ impl<'a> Sweep<'a> {
     pub(super) fn printed(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
         let mut swept = Swept::default();
         for file in files {
-            self.goes_on("sweeping what detached runs printed …")?;
+            self.goes_on("what detached runs printed")?;
             self.output(file, &mut swept)?;
         }
         self.total.add(&swept);
@@ -325,12 +325,16 @@ impl<'a> Sweep<'a> {
     }
 
     /// Says what comes next, unless somebody wants the sweep to end: it can, between any two things.
-    fn goes_on(&self, text: &str) -> Result<(), Failure> {
+    fn goes_on(&self, what: &str) -> Result<(), Failure> {
         if self.onlooker.wish() == Wish::Cancel {
             let reason = "the sweep was cancelled; another one goes on with it";
             return Err(Failure::new(Code::Cancelled, reason));
         }
-        self.onlooker.says(text);
+        let doing = match self.mode {
+            Mode::Do => "sweeping",
+            Mode::Say => "looking at",
+        };
+        self.onlooker.says(&format!("{doing} {what} …"));
         Ok(())
     }
 
@@ -356,14 +360,14 @@ impl<'a> Sweep<'a> {
         self.results(&wanted)?;
         let failed = |error: WorkspaceError| Failure::of(Code::HostFailed, &error);
         let root = self.place.cache()?.to_owned();
-        self.goes_on("sweeping cached checkouts …")?;
+        self.goes_on("cached checkouts")?;
         let lowers = Lowers::new(&root);
         let lowers = match self.mode {
             Mode::Do => lowers.collect(ROOM, &wanted),
             Mode::Say => lowers.collectable(ROOM, &wanted),
         };
         self.total.checkouts += self.total.collected(lowers.map_err(failed)?);
-        self.goes_on("sweeping prepared layers …")?;
+        self.goes_on("prepared layers")?;
         let layers = Layers::new(&root);
         let layers = match self.mode {
             Mode::Do => layers.collect(ROOM, &wanted),
@@ -386,7 +390,7 @@ impl<'a> Sweep<'a> {
             if used.is_ok_and(|used| wanted(&name, used)) {
                 continue;
             }
-            self.goes_on("sweeping cached test results …")?;
+            self.goes_on("cached test results")?;
             self.set_aside(&root, &entry.path(), &mut swept)?;
         }
         swept.results = swept.directories.len();
