@@ -127,6 +127,27 @@ impl Checkout for SharedCheckout {
         Ok(Some(bytes))
     }
 
+    fn link_on(&self, path: &str) -> Result<Option<String>, PortError> {
+        let ends = path
+            .match_indices('/')
+            .map(|(at, _)| at)
+            .chain([path.len()]);
+        for part in ends.map(|end| &path[..end]) {
+            match self.checkout.join(part).symlink_metadata() {
+                Ok(found) if found.is_symlink() => return Ok(Some(part.to_owned())),
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                // A file in the place of a directory: nothing stands below it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+                Err(error) => {
+                    let words = format!("`{part}` cannot be looked at: {error}");
+                    return Err(PortError::new(Code::InputUnreadable, words));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn place(&self, root: &str) -> PathBuf {
         self.checkout.join(root)
     }

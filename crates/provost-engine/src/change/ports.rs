@@ -75,6 +75,10 @@ pub trait Checkout {
     /// a link; nothing if there is none.
     fn read(&self, root: &str, path: &str, most: u64) -> Result<Option<Vec<u8>>, PortError>;
 
+    /// The first part of `path` that is a symbolic link; nothing if there is none, or nothing stands
+    /// there.
+    fn link_on(&self, path: &str) -> Result<Option<String>, PortError>;
+
     /// Where the analysed root `root` is on this machine.
     fn place(&self, root: &str) -> std::path::PathBuf;
 }

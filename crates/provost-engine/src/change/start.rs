@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::look::budget_of;
 use super::ports::{Entry, Known};
-use super::{ChangeError, Ports, Session};
+use super::{ChangeError, Ports, Session, wrong};
 use crate::ports::PortError;
 
 /// Starts a change.
@@ -37,6 +37,7 @@ pub fn start(
     let Some(head) = newest(&ports.shelf.heads()?, &request.root).cloned() else {
         return Ok(Started::needs_analysis(Vec::new()));
     };
+    refuse_links(ports, request)?;
     let workspace = match ports.checkout.workspace() {
         Ok(workspace) => Ok(workspace),
         Err(error) => Err(error.verdict().reason),
@@ -90,6 +91,19 @@ pub fn start(
     }
     write_down(ports, &mut answer)?;
     Ok(answer)
+}
+
+/// Refuses paths that are another name for a file: somebody else may have declared it by its own.
+fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeError> {
+    let scope = &request.scope;
+    for path in scope.allowed_files.iter().chain(&scope.allowed_related) {
+        if let Some(link) = ports.checkout.link_on(path.as_str())? {
+            return wrong(format!(
+                "`{path}` is reached by the symbolic link `{link}`: declare what it leads to"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What who waits has to do.

@@ -137,6 +137,10 @@ impl Checkout for SimCheckout {
         self.power.call(|| None)
     }
 
+    fn link_on(&self, _: &str) -> Result<Option<String>, PortError> {
+        self.power.call(|| None)
+    }
+
     fn place(&self, root: &str) -> PathBuf {
         PathBuf::from(root)
     }

@@ -29,11 +29,11 @@ impl Repository {
         check(name, OURS)?;
         let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
         if may_be_new && self.is_plain && loose::is_ours_alone(&self.objects) {
+            // As git does: no ref leads to what is not there.
+            self.commit_tree(new)?;
             match plain::create(&self.common_dir, name, new) {
-                Ok(Made::New) => return self.commit_tree(new).map(drop),
-                Ok(Made::Same) if *expected == Expected::Any => {
-                    return self.commit_tree(new).map(drop);
-                }
+                Ok(Made::New) => return Ok(()),
+                Ok(Made::Same) if *expected == Expected::Any => return Ok(()),
                 Ok(Made::Unsynced(error)) => {
                     return Err(system(format!("sync the ref `{name}`"))(error));
                 }

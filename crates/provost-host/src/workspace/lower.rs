@@ -13,6 +13,7 @@ use super::shelf::{self, Collected, Held, Shelf, Wanted};
 use super::{WorkspaceError, checkout, make_private, system};
 use crate::cache;
 use crate::git::Repository;
+use crate::snapshot::read_file;
 
 /// The index, beside the files.
 const INDEX: &str = "index";
@@ -103,7 +104,9 @@ impl Lowers {
 
 /// The index that was made with the files, if it still is that one.
 fn index_of(held: &Held) -> Option<Vec<u8>> {
-    let index = fs::read(held.place.join(INDEX)).ok()?;
+    // Never waited for, and never without end, whatever stands there.
+    let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
+    let index = read_file(&held.place.join(INDEX), limit).ok()??;
     (sha256(&index) == held.manifest.note).then_some(index)
 }
 

@@ -4,7 +4,7 @@
 //! noticed without being read; an entry that came or went shows in the times of its directory.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rustix::fs::{AtFlags, Stat};
 
 use crate::beneath::Beneath;
+use crate::snapshot::read_file;
 
 /// The largest manifest we read, in bytes.
 const LARGEST: u64 = 1 << 30;
@@ -137,9 +138,7 @@ impl Manifest {
 
     /// Reads what [`Self::write`] wrote; anything else is nothing.
     pub(super) fn read(path: &Path) -> Option<Self> {
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).ok()?;
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let bytes = read_file(path, LARGEST).ok()??;
         let body = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?.0;
         if sha256(body).as_bytes() != &bytes[body.len()..] {
             return None;

@@ -100,8 +100,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     let mut exit = Exit::Yes;
     if let Some(path) = &analyze.write_baseline {
         let baseline = Baseline::of(&report);
-        std::fs::write(path, baseline.render())
-            .map_err(|error| Failure::new(Code::HostFailed, unwritable(path, &error)))?;
+        keep(path, &baseline)?;
         let count = counted(baseline.findings.len(), "finding");
         text += &format!("{count} accepted in {}\n", plain(&path.to_string_lossy()));
         json["baseline_written"] = json!(baseline.digest());
@@ -126,8 +125,25 @@ fn whole(report: &Report) -> serde_json::Value {
     json
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> String {
-    format!("`{}` cannot be written: {error}", path.display())
+/// Writes a baseline, whole or not at all, in the place of an older one or of nothing.
+fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        let there = input::read(path, usize::try_from(LARGEST).unwrap_or(usize::MAX))?;
+        Baseline::parse(&there).map_err(|error| {
+            let words = format!("`{}` is there and is no baseline: {error}", path.display());
+            Failure::new(Code::InputInvalid, words).hint("name another file, or remove this one")
+        })?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = std::fs::write(&beside, baseline.render());
+    written
+        .and_then(|()| std::fs::rename(&beside, path))
+        .map_err(|error| {
+            let words = format!("`{}` cannot be written: {error}", path.display());
+            Failure::new(Code::HostFailed, words)
+        })
 }
 
 /// Reads a baseline that somebody named; one that cannot count is an error and not an empty one.

@@ -178,4 +178,8 @@ fn analyze_says_no_to_what_no_baseline_accepts() {
     );
     ground.write("accepted.json", "{}");
     assert_eq!(analyze(&["--baseline", "accepted.json"]).0, 2);
+    // What is no baseline is not written over.
+    assert_eq!(analyze(&["--write-baseline", "accepted.json"]).0, 2);
+    let kept = std::fs::read_to_string(ground.repo.join("accepted.json")).unwrap();
+    assert_eq!(kept, "{}");
 }

@@ -93,6 +93,20 @@ impl Ground {
 }
 
 #[test]
+fn another_name_for_a_file_is_not_declared() {
+    let ground = Ground::new();
+    std::os::unix::fs::symlink("docs", ground.repo.join("pages")).unwrap();
+    std::os::unix::fs::symlink("docs/guide.md", ground.repo.join("guide")).unwrap();
+    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    for path in ["pages/guide.md", "pages", "guide"] {
+        let (code, answer) = ground.change("ada", &["start", "say more", "--file", path]);
+        assert_eq!(code, 2, "{path} {answer}");
+    }
+    let start = ["start", "say more", "--file", "docs/guide.md"];
+    assert_eq!(ground.change("ada", &start).0, 0);
+}
+
+#[test]
 fn the_command_line_tells_agents_apart_by_name() {
     let ground = Ground::new();
     let start = ["start", "say more", "--file", "docs/guide.md"];
