@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 pub use after::After;
 pub(crate) use ledger::{compare, words};
 pub use read::{Bundle, File, Reports};
+pub(super) use report::Words;
 pub use report::{Answer, Finding, Question, Report, Signer, State};
 pub(crate) use seal::{Examined, examine};
 

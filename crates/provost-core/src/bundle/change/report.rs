@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::bundle::key::PublicKey;
-use crate::bundle::verify::{Answer, Finding, Question, Signer};
+use crate::bundle::verify::{Answer, Finding, Question, Signer, Words};
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::verdict::Verdict;
@@ -108,24 +108,13 @@ impl ChangeReport {
 
     /// The answer as a verdict: an allow only if all three answers are yes.
     pub fn verdict(&self) -> Verdict {
-        let code = self.code();
-        let because = |words: &str| match self.findings.first() {
-            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
-            None => words.to_owned(),
+        let words = Words {
+            whole: "the evidence is intact, complete and authentic",
+            unfinished: "the change is not over yet",
         };
-        let reason = match code {
-            Code::Ok => "the evidence is intact, complete and authentic".to_owned(),
-            Code::EvidenceAltered => because("the evidence was altered"),
-            Code::EvidenceIncomplete => because("the evidence is incomplete"),
-            Code::RunUnfinished => "the change is not over yet".to_owned(),
-            _ => because("the signature cannot be relied on"),
-        };
-        let verdict = if code == Code::Ok {
-            Verdict::allow(reason)
-        } else {
-            Verdict::deny(code, reason)
-        };
-        verdict.with(self.facts())
+        words
+            .verdict(self.code(), &self.findings)
+            .with(self.facts())
     }
 
     /// How a command that answers with this report ends; as for runs.
@@ -137,12 +126,7 @@ impl ChangeReport {
     }
 
     fn facts(&self) -> serde_json::Value {
-        let (signer, key) = match &self.signer {
-            Signer::Trusted(key) => ("trusted", Some(key.id())),
-            Signer::Another(key) => ("another", Some(key.id())),
-            Signer::Unknown(id) => ("unknown", Some(id.clone())),
-            Signer::Nobody => ("nobody", None),
-        };
+        let (signer, key) = self.signer.told();
         json!({
             "intent_id": self.intent_id,
             "status": self.status,

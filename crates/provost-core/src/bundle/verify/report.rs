@@ -211,25 +211,13 @@ impl Report {
 
     /// The answer as a verdict: an allow only if all three answers are yes.
     pub fn verdict(&self) -> Verdict {
-        let code = self.code();
-        let first = self.findings.first();
-        let because = |words: &str| match first {
-            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
-            None => words.to_owned(),
+        let words = Words {
+            whole: "the bundle is intact, complete and authentic",
+            unfinished: "the run has not ended yet",
         };
-        let reason = match code {
-            Code::Ok => "the bundle is intact, complete and authentic".to_owned(),
-            Code::EvidenceAltered => because("the evidence was altered"),
-            Code::EvidenceIncomplete => because("the evidence is incomplete"),
-            Code::RunUnfinished => "the run has not ended yet".to_owned(),
-            _ => because("the signature cannot be relied on"),
-        };
-        let verdict = if code == Code::Ok {
-            Verdict::allow(reason)
-        } else {
-            Verdict::deny(code, reason)
-        };
-        verdict.with(self.facts())
+        words
+            .verdict(self.code(), &self.findings)
+            .with(self.facts())
     }
 
     /// How a command that answers with this report ends.
@@ -243,12 +231,7 @@ impl Report {
     }
 
     fn facts(&self) -> serde_json::Value {
-        let (signer, key) = match &self.signer {
-            Signer::Trusted(key) => ("trusted", Some(key.id())),
-            Signer::Another(key) => ("another", Some(key.id())),
-            Signer::Unknown(id) => ("unknown", Some(id.clone())),
-            Signer::Nobody => ("nobody", None),
-        };
+        let (signer, key) = self.signer.told();
         json!({
             "run_id": self.run_id,
             "state": self.state,
@@ -262,5 +245,42 @@ impl Report {
             "after": self.after,
             "findings": self.findings,
         })
+    }
+}
+
+/// What is said of evidence of one kind.
+pub(in crate::bundle) struct Words {
+    /// When all three answers are yes.
+    pub(in crate::bundle) whole: &'static str,
+    /// When it goes on.
+    pub(in crate::bundle) unfinished: &'static str,
+}
+
+impl Words {
+    /// The verdict that `code` and the first of `findings` come to: an allow only if it is OK.
+    pub(in crate::bundle) fn verdict(&self, code: Code, findings: &[Finding]) -> Verdict {
+        let because = |words: &str| match findings.first() {
+            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
+            None => words.to_owned(),
+        };
+        match code {
+            Code::Ok => Verdict::allow(self.whole),
+            Code::EvidenceAltered => Verdict::deny(code, because("the evidence was altered")),
+            Code::EvidenceIncomplete => Verdict::deny(code, because("the evidence is incomplete")),
+            Code::RunUnfinished => Verdict::deny(code, self.unfinished),
+            _ => Verdict::deny(code, because("the signature cannot be relied on")),
+        }
+    }
+}
+
+impl Signer {
+    /// What programs are told: a word, and the key if there is one.
+    pub(in crate::bundle) fn told(&self) -> (&'static str, Option<String>) {
+        match self {
+            Self::Trusted(key) => ("trusted", Some(key.id())),
+            Self::Another(key) => ("another", Some(key.id())),
+            Self::Unknown(id) => ("unknown", Some(id.clone())),
+            Self::Nobody => ("nobody", None),
+        }
     }
 }
