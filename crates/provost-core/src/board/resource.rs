@@ -154,11 +154,18 @@ impl From<Resource> for String {
 
 impl fmt::Display for Resource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.is_absolute, self.path.as_str()) {
-            (true, path) => write!(formatter, "/{path}"),
-            (false, "") => formatter.write_str("."),
-            (false, path) => formatter.write_str(path),
-        }
+        // A blank at an end of the text would be taken for one around it.
+        let before = match (self.is_absolute, self.path.as_str()) {
+            (true, _) => "/",
+            (false, "") => ".",
+            (false, path) if path.starts_with(char::is_whitespace) => "./",
+            (false, _) => "",
+        };
+        let after = match self.path.ends_with(char::is_whitespace) {
+            true => "/",
+            false => "",
+        };
+        write!(formatter, "{before}{}{after}", self.path)
     }
 }
 
@@ -258,9 +265,15 @@ mod tests {
             ("\\srv", "/srv"),
             ("a/ b", "a/ b"),
             ("...", "..."),
+            ("./ a", "./ a"),
+            ("a/.. / b", "a/.. / b"),
+            ("x/../ /", "./ /"),
+            ("a /.", "a /"),
+            ("/ a /", "/ a /"),
         ];
         for (text, want) in cases {
             assert_eq!(place(text).to_string(), want, "{text:?}");
+            assert_eq!(place(want), place(text), "{text:?}");
         }
     }
 
@@ -311,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_is_its_own_text(text in ".{0,12}") {
+        fn a_place_is_its_own_text(text in ".{0,12}|[ab ./\\\\]{0,8}") {
             if let Ok(place) = Resource::parse(&text) {
                 prop_assert_eq!(Resource::parse(&place.to_string()), Ok(place));
             }
