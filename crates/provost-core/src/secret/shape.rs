@@ -106,9 +106,14 @@ fn armour(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// How long the label of a private key is, with the dashes after it; nothing for other labels.
+///
+/// A label is words and nothing else, so what stands for a secret is never part of one.
 fn label(bytes: &[u8]) -> Option<usize> {
     let end = label_end(bytes)?;
-    position(&bytes[..end], b"PRIVATE KEY").map(|_| end)
+    let of_label = |byte: &u8| byte.is_ascii_alphanumeric() || b" .-".contains(byte);
+    let is_label = bytes[..end].iter().all(of_label);
+    position(&bytes[..end], b"PRIVATE KEY").filter(|_| is_label)?;
+    Some(end)
 }
 
 /// Where the dashes end that close a label.
