@@ -88,18 +88,7 @@ impl ports::Registry for LiveRegistry {
     }
 
     fn pinned(&mut self, run_id: &str) -> Result<Pins, PortError> {
-        let head = |pin: Pin| Head {
-            next: pin.seq.saturating_add(1),
-            hash: pin.hash,
-        };
-        Ok(Pins {
-            ledger: self.registry.pinned(run_id).map_err(refuse)?.map(head),
-            after: self
-                .registry
-                .pinned_after(run_id)
-                .map_err(refuse)?
-                .map(head),
-        })
+        self.registry.pins(run_id).map_err(refuse)
     }
 }
 

@@ -11,6 +11,7 @@
 //! many processes; it stays as the second wall, should the lock file be removed.
 
 mod fence;
+mod glance;
 mod intents;
 mod pins;
 mod schema;
@@ -57,19 +58,7 @@ impl Registry {
         file::refuse_network(&path)?;
         let turnstile = Turnstile::open(&path.with_extension("lock"), PATIENCE)?;
         let turn = turnstile.enter()?;
-        // Looked at and never opened by ourselves: closing any descriptor of the database would
-        // drop the locks SQLite has on it in this process.
-        let mut is_new = false;
-        for suffix in ["", "-wal", "-shm"] {
-            let mut beside = path.clone().into_os_string();
-            beside.push(suffix);
-            let beside = PathBuf::from(beside);
-            match rustix::fs::lstat(&beside) {
-                Ok(stat) => file::require_regular(&beside, &stat)?,
-                Err(rustix::io::Errno::NOENT) => is_new |= suffix.is_empty(),
-                Err(error) => return Err(StoreError::io("look at", &beside)(error)),
-            }
-        }
+        let [is_there, ..] = files(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -81,7 +70,7 @@ impl Registry {
             })
             .map_err(StoreError::database(&path))?;
         schema::prepare(&connection, &path)?;
-        if is_new {
+        if !is_there {
             file::sync_directory(&path)?;
         }
         drop(turn);
@@ -242,6 +231,24 @@ impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// Whether the database, its log and the index of its log are there.
+///
+/// Looked at and never opened by ourselves: closing any descriptor of the database would drop the
+/// locks SQLite has on it in this process.
+fn files(path: &Path) -> Result<[bool; 3], StoreError> {
+    let is_there = |suffix: &str| {
+        let mut beside = path.to_owned().into_os_string();
+        beside.push(suffix);
+        let beside = PathBuf::from(beside);
+        match rustix::fs::lstat(&beside) {
+            Ok(stat) => file::require_regular(&beside, &stat).map(|()| true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(error) => Err(StoreError::io("look at", &beside)(error)),
+        }
+    };
+    Ok([is_there("")?, is_there("-wal")?, is_there("-shm")?])
 }
 
 fn insert(transaction: &Transaction<'_>, lease: &Lease) -> Result<(), Trouble> {

@@ -207,7 +207,7 @@ impl Place {
         if !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
-        Ok(self.registry()?.pinned(run_id)?)
+        Registry::glance(&self.registry_path(), |registry| Ok(registry.pins(run_id)?))
     }
 
     /// Where the chain of the controlled change `intent_id` ends, likewise.
@@ -215,9 +215,11 @@ impl Place {
         if !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
-        Ok(Pins {
-            ledger: self.registry()?.registry.pinned_change(intent_id)?,
-            after: None,
+        Registry::glance(&self.registry_path(), |registry| {
+            Ok(Pins {
+                ledger: registry.pinned_change(intent_id)?,
+                after: None,
+            })
         })
     }
 

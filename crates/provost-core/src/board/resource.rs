@@ -212,6 +212,9 @@ pub fn clashes<H: Ord>(held: &[(&Resource, Option<&H>)]) -> Vec<(usize, usize)> 
         at: usize,
         other: Option<usize>,
     }
+    if held.len() < 2 {
+        return Vec::new();
+    }
     let apart = |one: usize, two: usize| held[one].1.is_none() || held[one].1 != held[two].1;
     let mut order: Vec<usize> = (0..held.len()).collect();
     order.sort_by_key(|at| held[*at]);

@@ -21,9 +21,9 @@ pub(super) fn read(text: &str) -> Option<Node<'_>> {
         at: 0,
         left: MOST,
     };
-    let node = reader.value(0)?;
-    reader.blanks();
-    (reader.at == text.len()).then_some(node)
+    let mut node = Node::Null;
+    reader.value(0, &mut node)?;
+    reader.next().is_none().then_some(node)
 }
 
 struct Reader<'a> {
@@ -34,96 +34,103 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn value(&mut self, depth: usize) -> Option<Node<'a>> {
+    /// Reads what comes next to where it will stay, which costs less than to hand it up.
+    fn value(&mut self, depth: usize, into: &mut Node<'a>) -> Option<()> {
         if depth > DEEPEST {
             return None;
         }
         self.left = self.left.checked_sub(1)?;
-        self.blanks();
-        match self.peek()? {
-            b'"' => self.text().map(Node::Text),
-            b'{' => self.object(depth),
-            b'[' => self.list(depth),
-            b't' => self.word("true", Node::Bool(true)),
-            b'f' => self.word("false", Node::Bool(false)),
-            b'n' => self.word("null", Node::Null),
-            _ => self.number(),
-        }
+        *into = match self.next()? {
+            b'"' => Node::Text(self.text()?),
+            b'{' => Node::Object(Fields::of(self.object(depth)?)),
+            b'[' => Node::List(self.list(depth)?),
+            b't' => self.word("true", Node::Bool(true))?,
+            b'f' => self.word("false", Node::Bool(false))?,
+            b'n' => self.word("null", Node::Null)?,
+            _ => self.number()?,
+        };
+        Some(())
     }
 
-    fn object(&mut self, depth: usize) -> Option<Node<'a>> {
+    fn object(&mut self, depth: usize) -> Option<Vec<(Cow<'a, str>, Node<'a>)>> {
         self.at += 1;
         let mut fields: Vec<(Cow<'a, str>, Node<'a>)> = Vec::new();
-        let mut seen = Seen::default();
-        self.blanks();
-        if self.take(b'}') {
-            return Some(Node::Object(Fields::default()));
+        if self.next()? == b'}' {
+            self.at += 1;
+            return Some(fields);
         }
         // Most objects get no more, and growing step by step costs more than the room.
         fields.reserve_exact(USUAL_FIELDS);
+        let mut seen = Seen::default();
         loop {
-            self.blanks();
-            if self.peek()? != b'"' {
+            if self.next()? != b'"' {
                 return None;
             }
             let key = self.text()?;
-            self.blanks();
-            if !self.take(b':') {
+            if self.next()? != b':' || seen.has(&fields, &key) {
                 return None;
             }
-            let node = self.value(depth + 1)?;
-            if seen.has(&fields, &key) {
-                return None;
-            }
-            fields.push((key, node));
-            self.blanks();
-            if self.take(b'}') {
-                return Some(Node::Object(Fields::of(fields)));
-            }
-            if !self.take(b',') {
-                return None;
+            self.at += 1;
+            let (_, node) = fields.push_mut((key, Node::Null));
+            self.value(depth + 1, node)?;
+            if self.ends(b'}')? {
+                return Some(fields);
             }
         }
     }
 
-    fn list(&mut self, depth: usize) -> Option<Node<'a>> {
+    fn list(&mut self, depth: usize) -> Option<Vec<Node<'a>>> {
         self.at += 1;
         let mut items = Vec::new();
-        self.blanks();
-        if self.take(b']') {
-            return Some(Node::List(items));
+        if self.next()? == b']' {
+            self.at += 1;
+            return Some(items);
         }
         loop {
-            items.push(self.value(depth + 1)?);
-            self.blanks();
-            if self.take(b']') {
-                return Some(Node::List(items));
-            }
-            if !self.take(b',') {
-                return None;
+            self.value(depth + 1, items.push_mut(Node::Null))?;
+            if self.ends(b']')? {
+                return Some(items);
             }
         }
+    }
+
+    /// Whether what is listed ends here with `end`; if not, a comma says that more comes.
+    #[inline]
+    fn ends(&mut self, end: u8) -> Option<bool> {
+        let next = self.next()?;
+        self.at += 1;
+        (next == end || next == b',').then_some(next == end)
     }
 
     /// The text whose first quote is next.
+    #[expect(
+        clippy::inline_always,
+        reason = "a text is handed over in registers, or each costs a trip through memory"
+    )]
+    #[inline(always)]
     fn text(&mut self) -> Option<Cow<'a, str>> {
-        let begin = self.at;
-        let rest = &self.text.as_bytes()[begin + 1..];
-        let length = plain(rest);
-        let end = begin + 1 + length;
-        match rest.get(length)? {
-            b'"' => {
-                self.at = end + 1;
-                self.text.get(begin + 1..end).map(Cow::Borrowed)
-            }
-            b'\\' => self.escaped(begin, end).map(Cow::Owned),
-            _ => None,
+        match self.borrowed() {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.escaped().map(Cow::Owned),
         }
     }
 
-    /// The text that begins at `begin` and has its first escape at `at`.
-    fn escaped(&mut self, begin: usize, mut at: usize) -> Option<String> {
+    /// The text whose first quote is next, if it is written as it is.
+    fn borrowed(&mut self) -> Option<&'a str> {
+        let rest = self.text.get(self.at + 1..)?;
+        let (text, end) = rest.split_at_checked(plain(rest.as_bytes()))?;
+        if !end.starts_with('"') {
+            return None;
+        }
+        self.at += text.len() + 2;
+        Some(text)
+    }
+
+    /// The text whose first quote is next, with escapes in it.
+    #[cold]
+    fn escaped(&mut self) -> Option<String> {
         let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
         loop {
             match bytes.get(at)? {
                 b'\\' => at += 2,
@@ -131,8 +138,9 @@ impl<'a> Reader<'a> {
                 _ => at += 1,
             }
         }
+        let written = self.text.get(self.at..=at)?;
         self.at = at + 1;
-        serde_json::from_str(self.text.get(begin..=at)?).ok()
+        serde_json::from_str(written).ok()
     }
 
     fn number(&mut self) -> Option<Node<'a>> {
@@ -160,20 +168,15 @@ impl<'a> Reader<'a> {
         is_next.then_some(node)
     }
 
-    fn blanks(&mut self) {
-        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
-        let rest = self.text.as_bytes()[self.at..].iter();
-        self.at += rest.take_while(is_blank).count();
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let is_next = self.peek() == Some(byte);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    /// The next byte that is no blank, which is not yet taken.
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        loop {
+            match *self.text.as_bytes().get(self.at)? {
+                b' ' | b'\n' | b'\t' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! call returns. That of a sealed ledger is never changed; that of the chain after the seal only
 //! moves forward.
 
+use provost_core::bundle::verify::Pins;
 use provost_core::record::Head;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -17,6 +18,16 @@ pub struct Pin {
     pub seq: u64,
     /// Its hash.
     pub hash: String,
+}
+
+impl Pin {
+    /// The end of the chain whose last record this is.
+    fn head(self) -> Head {
+        Head {
+            next: self.seq.saturating_add(1),
+            hash: self.hash,
+        }
+    }
 }
 
 impl Registry {
@@ -70,6 +81,14 @@ impl Registry {
     pub fn pinned_after(&mut self, run_id: &str) -> Result<Option<Pin>, StoreError> {
         self.read(|connection| read_pin(connection, &after(run_id)))
     }
+
+    /// Where the chains of a run end, as far as it is known.
+    pub fn pins(&mut self, run_id: &str) -> Result<Pins, StoreError> {
+        Ok(Pins {
+            ledger: self.pinned(run_id)?.map(Pin::head),
+            after: self.pinned_after(run_id)?.map(Pin::head),
+        })
+    }
 }
 
 impl Registry {
@@ -98,10 +117,7 @@ impl Registry {
     /// Where the chain of a controlled change ends, as far as it was noted.
     pub fn pinned_change(&mut self, intent_id: &str) -> Result<Option<Head>, StoreError> {
         let pin = self.read(|connection| read_pin(connection, &change(intent_id)))?;
-        Ok(pin.map(|pin| Head {
-            next: pin.seq.saturating_add(1),
-            hash: pin.hash,
-        }))
+        Ok(pin.map(Pin::head))
     }
 }
 

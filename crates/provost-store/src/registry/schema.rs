@@ -62,6 +62,15 @@ const INTENTS: &str = "
     ) STRICT;
 ";
 
+/// Whether the database is ours and has the newest schema.
+pub(super) fn is_current(connection: &Connection) -> bool {
+    let is = |name: &str, wanted: i64| {
+        let found = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        found.is_ok_and(|found| found == wanted)
+    };
+    is("application_id", APPLICATION) && is("user_version", VERSION)
+}
+
 /// Checks whose database it is, and brings an empty one to the newest schema.
 ///
 /// The caller has its turn at the lock file.

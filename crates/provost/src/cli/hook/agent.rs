@@ -138,7 +138,9 @@ impl Walls {
             .map_err(|error| Failure::of(Code::HookDenied, &error))?;
         let path = place.registry_path();
         let known = if path.symlink_metadata().is_ok() {
-            Registry::open(&path)?.look(None)?.intents
+            Registry::glance(&path, |registry| {
+                Ok::<_, Failure>(registry.look(None)?.intents)
+            })?
         } else {
             Vec::new()
         };
