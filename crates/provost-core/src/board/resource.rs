@@ -161,10 +161,8 @@ impl fmt::Display for Resource {
             (false, path) if path.starts_with(char::is_whitespace) => "./",
             (false, _) => "",
         };
-        let after = match self.path.ends_with(char::is_whitespace) {
-            true => "/",
-            false => "",
-        };
+        let ends_blank = self.path.ends_with(char::is_whitespace);
+        let after = if ends_blank { "/" } else { "" };
         write!(formatter, "{before}{}{after}", self.path)
     }
 }

@@ -37,8 +37,14 @@ const FILESYSTEM: [&str; 2] = [
     "/role_contract/tool_permissions/filesystem",
 ];
 
-/// The schema of contracts; making it takes longer than checking a contract.
-static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::TASK_CONTRACT.schema());
+/// The schema of contracts as it is shipped; making it takes longer than checking a contract.
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+    let shipped = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../schemas/task_contract.v1.json"
+    ));
+    serde_json::from_str(shipped).unwrap_or_else(|_| schema::TASK_CONTRACT.schema())
+});
 
 /// What a contract is checked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,5 +185,15 @@ impl Findings {
         for Misfit { path, problem } in misfits {
             self.add(code, path, problem);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contracts_are_held_to_the_schema_of_their_type() {
+        assert_eq!(*SCHEMA, schema::TASK_CONTRACT.schema());
     }
 }
