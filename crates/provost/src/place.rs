@@ -9,7 +9,6 @@ use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::wording::counted;
-use provost_engine::ports::Registry as _;
 use provost_host::git::{GitError, Repository};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;

@@ -6,6 +6,7 @@
 //! - A ref goes only from where it was seen; a branch that somebody went on with stays.
 //! - A directory is set aside before it is emptied, so that nobody meets half of one.
 
+mod mark;
 mod records;
 mod sweep;
 
@@ -29,6 +30,7 @@ use crate::kept;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::show::Reader;
+use mark::Mark;
 use sweep::{Extent, Mode, Sweep, Swept};
 
 /// Sweep away refs, branches and caches that nobody needs any more.
@@ -77,6 +79,7 @@ struct Known {
     run_id: String,
     state: Option<State>,
     candidate: Candidate,
+    mark: Mark,
 }
 
 pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
@@ -182,6 +185,8 @@ fn known(place: &Place) -> Result<Vec<Known>, Failure> {
     };
     let (salvaged, captured) = (with(true), with(false));
     let known = |run_id: &String| {
+        // Taken first: whatever is read after it is no older.
+        let mark = Mark::of(&place.run(run_id));
         let state = history::state(place, run_id).ok();
         let left = state.as_ref().is_some_and(|state| !state.left.is_empty());
         let has_work = left || captured.contains(run_id.as_str());
@@ -195,6 +200,7 @@ fn known(place: &Place) -> Result<Vec<Known>, Failure> {
                 salvaged: salvaged.contains(run_id.as_str()),
             },
             state,
+            mark,
         }
     };
     Ok(runs.iter().map(known).collect())

@@ -21,6 +21,7 @@ use provost_core::retention::{self, Candidate, Standing};
 use provost_core::{json, time};
 use provost_store::ledger;
 
+use super::mark::Mark;
 use crate::answer::Failure;
 use crate::history;
 use crate::place::{Place, named};
@@ -30,11 +31,13 @@ pub(super) struct Kept {
     pub(super) id: String,
     pub(super) directory: PathBuf,
     pub(super) candidate: Candidate,
+    pub(super) mark: Mark,
 }
 
 /// All records of plans, the newest first.
 pub(super) fn plans(place: &Place) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
+        let mark = Mark::of(&directory);
         let asked = fs::read(directory.join(layout::REQUEST)).ok();
         let asked = asked.and_then(|text| json::parse_as::<Asked>(&text).ok());
         let sealed = directory.join(SEAL).is_file();
@@ -49,7 +52,7 @@ pub(super) fn plans(place: &Place) -> Result<Vec<Kept>, Failure> {
             abandoned(&directory)
         };
         let began = asked.and_then(|asked| time::parse(&asked.began).ok());
-        kept(id, directory, began, standing)
+        kept(id, directory, mark, began, standing)
     };
     all(&place.plans(), "plan_", of)
 }
@@ -57,6 +60,7 @@ pub(super) fn plans(place: &Place) -> Result<Vec<Kept>, Failure> {
 /// All chains, the newest first; `runs` says where the runs stand that are here.
 pub(super) fn chains(place: &Place, runs: &BTreeMap<&str, Standing>) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
+        let mark = Mark::of(&directory);
         let read = ledger::read(&directory.join(LEDGER), Head::genesis());
         let records = read.map(|chain| chain.records);
         let began = records.as_ref().ok().and_then(|records| records.first());
@@ -68,7 +72,7 @@ pub(super) fn chains(place: &Place, runs: &BTreeMap<&str, Standing>) -> Result<V
             Err(_) if !directory.join(LEDGER).exists() => abandoned(&directory),
             Ok(Err(_)) | Err(_) => Standing::Unknown,
         };
-        kept(id, directory, began, standing)
+        kept(id, directory, mark, began, standing)
     };
     all(&place.chains(), "chain_", of)
 }
@@ -104,10 +108,17 @@ fn idle(path: &Path) -> Option<Duration> {
     changed.ok()?.elapsed().ok()
 }
 
-fn kept(id: String, directory: PathBuf, began: Option<i64>, standing: Standing) -> Kept {
+fn kept(
+    id: String,
+    directory: PathBuf,
+    mark: Mark,
+    began: Option<i64>,
+    standing: Standing,
+) -> Kept {
     Kept {
         id,
         directory,
+        mark,
         candidate: Candidate {
             began,
             standing,

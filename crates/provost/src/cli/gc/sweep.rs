@@ -19,6 +19,7 @@ use provost_host::machine::layer_keys;
 use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
 use provost_store::lock::DriverLock;
 
+use super::mark::Mark;
 use super::records::{self, Kept};
 use super::{Known, Refs};
 use crate::answer::Failure;
@@ -125,7 +126,7 @@ impl<'a> Sweep<'a> {
         let directory = self.place.run(&known.run_id);
         let mut swept = Swept::default();
         // Held until the end: nobody lands or resumes it meanwhile.
-        let Some(_lock) = self.hold(&directory, &known.run_id, &mut swept)? else {
+        let Some(_lock) = self.hold(&directory, &known.run_id, &known.mark, &mut swept)? else {
             return Ok(swept);
         };
         self.branch(known, &mut swept)?;
@@ -177,32 +178,33 @@ impl<'a> Sweep<'a> {
     }
 
     /// Takes what `directory` holds for itself, so that nobody goes on with it meanwhile; nothing if
-    /// somebody does already.
+    /// somebody does already, or did since it was judged by `mark`.
     fn hold(
         &mut self,
         directory: &Path,
         id: &str,
+        mark: &Mark,
         swept: &mut Swept,
     ) -> Result<Option<Hold>, Failure> {
         if self.mode == Mode::Say {
             return Ok(Some(Hold(None)));
         }
-        match session::lock(directory, id) {
-            Ok(lock) => Ok(Some(Hold(Some(lock)))),
-            Err(failure) if failure.code == Code::RunBusy => {
-                swept.left.push(format!("{id} ({})", failure.reason));
-                self.total.left.extend(swept.left.clone());
-                Ok(None)
-            }
-            Err(failure) => Err(failure),
-        }
+        let why = match session::lock(directory, id) {
+            Ok(lock) if Mark::of(directory) == *mark => return Ok(Some(Hold(Some(lock)))),
+            Ok(_) => "somebody went on with it just now".to_owned(),
+            Err(failure) if failure.code == Code::RunBusy => failure.reason,
+            Err(failure) => return Err(failure),
+        };
+        swept.left.push(format!("{id} ({why})"));
+        self.total.left.extend(swept.left.clone());
+        Ok(None)
     }
 
     /// Sweeps what a planner or a chain left in the cache, and its `record` as well if it is to go.
     pub(super) fn record(&mut self, kept: &Kept, record: bool) -> Result<Swept, Failure> {
         self.goes_on(&kept.id)?;
         let mut swept = Swept::default();
-        let Some(_lock) = self.hold(&kept.directory, &kept.id, &mut swept)? else {
+        let Some(_lock) = self.hold(&kept.directory, &kept.id, &kept.mark, &mut swept)? else {
             return Ok(swept);
         };
         let cache = self.place.cache()?.to_owned();
