@@ -142,6 +142,12 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     })
 }
 
+/// What a run of `document`, read from a file, would wait for.
+pub fn foreseen(origin: &dyn Origin, document: &Document) -> Result<Vec<Widening>, PortError> {
+    let tree = origin.tree(&base(origin, &document.rollback.baseline_ref)?)?;
+    widenings(origin, document, (&origin.policy(&tree)?, &tree), &[])
+}
+
 /// In what a contract from a file goes beyond what the policy at its base lets pass unasked.
 fn widenings(
     origin: &dyn Origin,

@@ -30,3 +30,16 @@ pub(crate) fn question(state: &State) -> String {
     row("digest", &question.digest());
     text
 }
+
+/// Who approved what the contract widens, and what that is; nothing where nobody was asked.
+pub(crate) fn given(state: &State) -> String {
+    let Some(approval) = &state.approval else {
+        return String::new();
+    };
+    let mut text = format!("  approved by {}\n", plain(&approval.by.to_string()));
+    for one in &state.opened.widenings {
+        let row = plain(&format!("{}: {}", one.path, one.problem));
+        text += &format!("           {row}\n");
+    }
+    text
+}

@@ -75,6 +75,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "status": status(state, beside.stage),
         "objective": state.opened.contract.inputs.spec,
         "parent": state.opened.parent,
+        "approval": state.approval,
         "base": state.opened.base_commit,
         "tree": state.captured.as_ref().map(|captured| &captured.tree),
         "commit": state.published.as_ref().map(|published| &published.commit),
@@ -310,6 +311,7 @@ fn beginning(state: &State, closer: Option<&Closer>) -> String {
         headline(&state.opened.contract.inputs.spec, 11)
     );
     text += &format!("  began    {began}, {age} ago\n");
+    text += &consent::given(state);
     if let Some(parent) = &state.opened.parent {
         text += &format!("  again    another try of {parent}\n");
     }
@@ -489,7 +491,8 @@ fn ending(state: &State, beside: &Beside) -> String {
             let remedy = details.and_then(|details| details.get("hint")?.as_str());
             let remedy = remedy.map(|remedy| format!("hint: {}\n", plain(remedy)));
             let remedy = remedy.unwrap_or_default();
-            format!("{remedy}hint: provost explain {}\n{next}", verdict.code)
+            let code = verdict.code;
+            format!("{remedy}hint: provost explain {code}\nnext: provost why {run}\n{next}")
         }
         (None, _, None) => unsealed(),
     }

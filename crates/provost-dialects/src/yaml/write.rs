@@ -31,8 +31,10 @@ fn block(value: &Value, indent: usize, text: &mut String) {
         }
         Value::Array(items) => {
             for item in items {
-                *text += &format!("{margin}-");
-                below(item, indent + 2, text);
+                let mut inside = String::new();
+                below(item, indent + 2, &mut inside);
+                // What an item holds begins beside its dash.
+                *text += &format!("{margin}- {}", inside.trim_start());
             }
         }
         _ => {}
@@ -62,13 +64,15 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A key; one of plain small letters needs no quotes, except where old readers see a boolean.
+/// A key; a word needs no quotes, except where old readers see a boolean.
 fn name(key: &str) -> String {
-    let plain = key.len() > 3
-        && key
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if plain && !matches!(key, "null" | "true" | "false") {
+    let of_word = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let is_word = key.starts_with(|letter: char| letter.is_ascii_lowercase());
+    let is_taken = matches!(
+        key,
+        "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
+    );
+    if is_word && key.bytes().all(of_word) && !is_taken {
         key.to_owned()
     } else {
         quoted(key)

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::document::{Document, Permissions};
@@ -19,7 +20,7 @@ use provost_dialects::document::{self, Format};
 use provost_host::{clock, ids};
 use serde_json::{Value, json};
 
-use super::check::contract::policy;
+use super::check::contract::{foreseen, policy, waiting};
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
@@ -184,6 +185,7 @@ fn new(new: &New) -> Outcome {
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
     advice: Vec<(String, String)>,
+    asks: Vec<Widening>,
 }
 
 pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
@@ -200,7 +202,11 @@ pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
     let document: Option<Document> = json::from_value(value.clone()).ok();
     let advice = document.iter().flat_map(lint::lint);
     let advice = advice.map(|one| (one.path, one.problem)).collect();
-    Ok(Looked { verdict, advice })
+    Ok(Looked {
+        verdict,
+        advice,
+        asks: foreseen(place.as_ref(), value),
+    })
 }
 
 /// What was found, below `words`; what breaks a rule is said, and decides elsewhere.
@@ -214,6 +220,7 @@ pub(super) fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
     }
     json["verdict"] = json!(looked.verdict);
     json["advice"] = rows(looked);
+    json["asks"] = json!(looked.asks);
     text += &advice(looked);
     Answer::data(json, text)
 }
@@ -225,7 +232,7 @@ pub(super) fn rows(looked: &Looked) -> Value {
 
 pub(super) fn advice(looked: &Looked) -> String {
     let line = |(path, problem): &(String, String)| format!("advice: {path} {problem}\n");
-    plain(&looked.advice.iter().map(line).collect::<String>())
+    plain(&looked.advice.iter().map(line).collect::<String>()) + &waiting(&looked.asks)
 }
 
 fn lint(lint: &Lint) -> Outcome {
@@ -239,6 +246,7 @@ fn lint(lint: &Lint) -> Outcome {
     let rows = rows(&looked);
     let mut answer = Answer::from(looked.verdict);
     answer.json["advice"] = rows;
+    answer.json["asks"] = json!(looked.asks);
     answer.text += &text;
     Ok(answer)
 }

@@ -3,19 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::contract::document::Document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
 use provost_core::path::RepoPath;
 use provost_dialects::document;
-use provost_engine::opening::Origin as _;
-use serde_json::Value;
+use provost_engine::opening::{self, Origin as _};
+use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::place::Place;
+use crate::show::plain;
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -60,7 +63,31 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         answer.text += &format!("note: {}: {}\n", text("path"), text("problem"));
     }
+    if rules.purpose == Purpose::Run {
+        let asks = foreseen(place.as_ref(), &value);
+        answer.text += &waiting(&asks);
+        answer.json["asks"] = json!(asks);
+    }
     Ok(answer)
+}
+
+/// What a run of this contract here would wait for, as far as that can be told.
+pub(in crate::cli) fn foreseen(place: Option<&Place>, contract: &Value) -> Vec<Widening> {
+    let document = json::from_value::<Document>(contract.clone()).ok();
+    let (Some(place), Some(document)) = (place, document) else {
+        return Vec::new();
+    };
+    // A base that is not here is told by the run.
+    opening::foreseen(&GitOrigin(&place.repo), &document).unwrap_or_default()
+}
+
+/// Says what a run would wait for.
+pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
+    let line = |one: &Widening| {
+        let (path, problem) = (plain(&one.path), plain(&one.problem));
+        format!("note: a run waits for approval: {path}: {problem}\n")
+    };
+    asks.iter().map(line).collect()
 }
 
 /// The commands that a run of this contract here would take.
