@@ -140,7 +140,7 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
             Next::Wait => {
                 let fact = match ports.crew.ended()? {
                     Came::Ended { node, end } => {
-                        let (mark, verdict) = (word(&end.verdict), &end.verdict);
+                        let (mark, verdict) = (report::word(&end.verdict), &end.verdict);
                         let line = format!("{node}: {mark}, {}: {}", end.run_id, verdict.reason);
                         ports.crew.tell(&line);
                         Fact::Ended { node, end }
@@ -155,14 +155,6 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
                 return Ok(state);
             }
         }
-    }
-}
-
-fn word(verdict: &Verdict) -> String {
-    if verdict.allow {
-        "accepted".to_owned()
-    } else {
-        format!("refused[{}]", verdict.code)
     }
 }
 

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Chain, Standing, State};
+use crate::exit::Exit;
+use crate::verdict::Verdict;
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -41,6 +43,15 @@ pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
     })
 }
 
+/// What became of a node or a chain, in a word.
+pub fn word(verdict: &Verdict) -> String {
+    match verdict.exit() {
+        Exit::Yes => "accepted".to_owned(),
+        Exit::NotNow => format!("not yet[{}]", verdict.code),
+        _ => format!("refused[{}]", verdict.code),
+    }
+}
+
 fn standing(standing: Option<&Standing>) -> Value {
     match standing {
         None => json!({ "status": "waiting" }),
@@ -49,7 +60,11 @@ fn standing(standing: Option<&Standing>) -> Value {
         }
         Some(Standing::NotRun(verdict)) => json!({ "status": "not_run", "verdict": verdict }),
         Some(Standing::Ended(end)) => json!({
-            "status": if end.accepted().is_some() { "accepted" } else { "refused" },
+            "status": match end.accepted() {
+                Some(_) => "accepted",
+                None if end.waits() => "waiting",
+                None => "refused",
+            },
             "run_id": end.run_id,
             "verdict": end.verdict,
             "commit": end.commit,

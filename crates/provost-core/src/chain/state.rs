@@ -97,6 +97,11 @@ impl End {
         }
     }
 
+    /// Whether the run waits for the word of a person.
+    pub fn waits(&self) -> bool {
+        self.verdict.code == Code::ApprovalNeeded
+    }
+
     /// The commit that others can start from.
     pub fn accepted(&self) -> Option<&Oid> {
         self.commit.as_ref().filter(|_| self.verdict.allow)

@@ -226,30 +226,22 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
     json["directory"] = json!(directory);
     let verdict = state.finished.clone();
     let verdict = verdict.unwrap_or_else(|| Verdict::deny(Code::Bug, "it has no verdict"));
-    let word = if verdict.allow {
-        "accepted".to_owned()
-    } else {
-        format!("refused[{}]", verdict.code)
-    };
-    let mut text = format!("{word}: {id}, {}\n", verdict.reason);
+    let mut text = format!("{}: {id}, {}\n", report::word(&verdict), verdict.reason);
     let width = chain.nodes.iter().map(|node| node.id.len()).max();
     let width = width.unwrap_or_default();
-    let mut landing = Vec::new();
+    let mut next = Vec::new();
     for at in &chain.order {
         let node = &chain.nodes[*at].id;
-        text += &format!(
-            "  {node:width$}  {}\n",
-            row(state.nodes.get(node), &mut landing)
-        );
+        let standing = state.nodes.get(node);
+        text += &format!("  {node:width$}  {}\n", row(standing));
+        next.extend(step(standing, verdict.allow));
     }
     text += &format!(
         "  report   {}\n",
         directory.join(provost_engine::chain::REPORT).display()
     );
-    if verdict.allow {
-        for run_id in landing {
-            text += &format!("next: provost land {run_id}\n");
-        }
+    for step in next {
+        text += &format!("next: {step}\n");
     }
     Answer {
         exit: verdict.exit(),
@@ -258,12 +250,29 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
     }
 }
 
-/// What became of a node; runs that can land are added to `landing`.
-fn row(standing: Option<&Standing>, landing: &mut Vec<String>) -> String {
+/// What a person does next about a node: of a chain that was accepted, every run lands.
+fn step(standing: Option<&Standing>, accepted: bool) -> Option<String> {
+    let Some(Standing::Ended(end)) = standing else {
+        return None;
+    };
+    let run_id = &end.run_id;
+    match end.accepted() {
+        Some(_) => accepted.then(|| format!("provost land {run_id}")),
+        None if end.waits() => Some(format!(
+            "provost approve {run_id}, or provost reject {run_id}; then this command again"
+        )),
+        None => Some(format!("provost why {run_id}")),
+    }
+}
+
+/// What became of a node.
+fn row(standing: Option<&Standing>) -> String {
     match standing {
         Some(Standing::Ended(end)) if end.accepted().is_some() => {
-            landing.push(end.run_id.clone());
             format!("accepted  {}", end.run_id)
+        }
+        Some(Standing::Ended(end)) if end.waits() => {
+            format!("waiting   {}  {}", end.run_id, end.verdict.reason)
         }
         Some(Standing::Ended(end)) => {
             let verdict = &end.verdict;

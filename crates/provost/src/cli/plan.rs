@@ -99,6 +99,17 @@ struct Asking {
     net: Net,
 }
 
+impl Asking {
+    /// Who is to work then, as an argument: a command that plans is none that works.
+    fn worker(&self) -> String {
+        match (&self.agent, &self.agent_cmd) {
+            (Some(name), _) => format!(" --agent {name}"),
+            (None, Some(_)) => " --agent NAME".to_owned(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
 /// Refuses a request that says nothing.
 fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
@@ -250,8 +261,9 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
     };
     write(file, document)?;
     let words = format!(
-        "wrote {}; nothing was run\nnext: provost run -f {0}\n",
-        file.display()
+        "wrote {}; nothing was run\nnext: provost run -f {0}{}\n",
+        file.display(),
+        asking.worker()
     );
     let json = json!({ "out": file, "contract": value });
     Ok(told(&looked, &words, json))
@@ -291,9 +303,10 @@ fn chain(
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))?;
     let words = format!(
-        "wrote {}: {}; nothing was run\n{notes}next: provost chain -f {0}\n",
+        "wrote {}: {}; nothing was run\n{notes}next: provost chain -f {0}{}\n",
         file.display(),
-        counted(document.nodes.len(), "part")
+        counted(document.nodes.len(), "part"),
+        asking.worker()
     );
     Ok(Answer::data(json, words))
 }
