@@ -23,6 +23,7 @@ use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
 use provost_core::run::fact::{Opened, WorkspaceChoice};
+use provost_core::run::refs;
 use provost_core::scope;
 
 use crate::ports::PortError;
@@ -95,6 +96,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let named = named.and_then(|extra| extra.target.as_deref());
     let exists = |branch: &str| origin.has_branch(branch);
     let target = target::choose(named, origin.checked_out()?, exists)?;
+    no_branch_in_the_way(origin)?;
     granted(&request.credentials, agent::granted(&document))?;
     let named = request.credentials.iter().map(|it| it.endpoint.clone());
     let named: Vec<Endpoint> = named.collect();
@@ -140,6 +142,16 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         owner: request.owner,
         version: request.version,
     })
+}
+
+/// Refuses a branch that is called like the directory of all results: git has no room for both.
+fn no_branch_in_the_way(origin: &dyn Origin) -> Result<(), PortError> {
+    if origin.has_branch(refs::BRANCHES.trim_end_matches('/'))? {
+        let reason = "the branch `provost` is in the way of `provost/RUN`, where results go";
+        let hint = "rename it, such as with `git branch -m provost provost-old`";
+        return Err(PortError::new(Code::UsageError, reason).hint(hint));
+    }
+    Ok(())
 }
 
 /// What a run of `document`, read from a file, would wait for.

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use provost_core::object::{ObjectFormat, Oid};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -33,6 +35,9 @@ const LONGEST_CONFIG: u64 = 1 << 20;
 
 /// The longest list of packed refs we look at.
 const LONGEST_LIST: u64 = 4 << 20;
+
+/// How long a lock on a new ref is waited for; who packs refs holds one for moments.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest file of one ref.
 const LONGEST_REF: u64 = 4096;
@@ -94,7 +99,7 @@ pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit
 /// Makes the ref `name`, which is not there yet, whole or not at all.
 ///
 /// Nobody but us writes this name, so it needs no lock that a killed process would leave; one that
-/// somebody else holds is respected. It gets no reflog, because it has no past; moving a ref that is
+/// somebody else holds is waited for, and then left to git's judgement. It gets no reflog, because it has no past; moving a ref that is
 /// there is left to git.
 pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, AskGit> {
     let path = common_dir.join(name);
@@ -102,8 +107,12 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     let made = make_directories(parent).map_err(|_| AskGit)?;
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
-    if Path::new(&lock).symlink_metadata().is_ok() {
-        return Err(AskGit);
+    let until = Instant::now() + PATIENCE;
+    while Path::new(&lock).symlink_metadata().is_ok() {
+        if Instant::now() >= until {
+            return Err(AskGit);
+        }
+        sleep(Duration::from_millis(10));
     }
     let is_there = value(common_dir, name)?;
     if is_there.as_ref() == Some(oid) {
@@ -285,6 +294,19 @@ mod tests {
             assert_eq!(is_ours, want, "{name}");
         }
         assert!(place.path().join("refs/provost/locked.lock").exists());
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_a_moment_is_waited_for() {
+        let place = directory(&[("refs/provost/new.lock", "")]);
+        let lock = place.path().join("refs/provost/new.lock");
+        let other = std::thread::spawn(move || {
+            sleep(Duration::from_millis(100));
+            fs::remove_file(lock)
+        });
+        let made = create(place.path(), "refs/provost/new", &Oid::try_from(A).unwrap());
+        assert!(matches!(made, Ok(Made::New)));
+        other.join().unwrap().unwrap();
     }
 
     #[test]

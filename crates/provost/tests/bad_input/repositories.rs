@@ -123,6 +123,11 @@ fn rebasing(stage: &Stage) -> &'static str {
     "repo"
 }
 
+fn branch_in_the_way(stage: &Stage) -> &'static str {
+    stage.git(&["branch", "provost"]);
+    "repo"
+}
+
 const NOT_FOUND: End = End::Refused(2, Code::NotFound);
 const USAGE: End = End::Refused(2, Code::UsageError);
 
@@ -186,6 +191,7 @@ const CASES: &[Case] = &[
         &["--target", "main"],
         End::Accepted,
     ),
+    case("a branch where results go", branch_in_the_way, &[], USAGE),
     case(
         "a target that is none",
         plain,
