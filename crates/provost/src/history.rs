@@ -18,6 +18,7 @@ use provost_store::lock::DriverLock;
 
 use crate::answer::Failure;
 use crate::place::Place;
+use crate::show::plain;
 
 /// What is known of a run beside its own ledger.
 #[derive(Debug, Default)]
@@ -82,7 +83,14 @@ pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failur
 /// Where the run `run_id` stands.
 pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
     let folded = records(place, run_id).and_then(|records| {
-        State::fold(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))
+        let state = State::fold(&records);
+        let state = state.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        if state.names.run_id != run_id {
+            let other = plain(&state.names.run_id);
+            let reason = format!("the directory of {run_id} holds the evidence of {other}");
+            return Err(Failure::new(Code::EvidenceAltered, reason));
+        }
+        Ok(state)
     });
     folded.map_err(|failure| {
         if never_began(place, run_id) {
