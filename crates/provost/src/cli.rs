@@ -66,7 +66,9 @@ struct Cli {
     command: Command,
 }
 
+// Only what is called is described in full, because each start of any command would pay for all.
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Make this repository ready, and say how to begin.
     Init,
@@ -344,6 +346,7 @@ fn refuse(error: &clap::Error) -> Exit {
 /// The command that the words of a command line begin with, which may still be used wrongly.
 fn named(words: &[String]) -> String {
     let mut command = Cli::command();
+    command.build();
     let mut name = "provost".to_owned();
     for word in words.iter().skip(1) {
         let Some(below) = command.find_subcommand(word) else {
@@ -433,6 +436,29 @@ mod tests {
         invalid value 'soon' for '--timeout <TIME>': write 90, 90s, 20m, 2h or 7d
         hint: provost box --help
         ");
+    }
+
+    /// What every command says of itself, with its name.
+    fn abouts(command: &clap::Command, path: &str, all: &mut Vec<(String, Option<String>)>) {
+        for below in command.get_subcommands() {
+            let path = format!("{path} {}", below.get_name());
+            let about = below.get_about().map(ToString::to_string);
+            abouts(below, &path, all);
+            all.push((path, about));
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_command_speaks_in_its_place() {
+        let mut brief = Vec::new();
+        abouts(&Cli::command(), "provost", &mut brief);
+        let mut whole = Cli::command();
+        whole.build();
+        let mut full = Vec::new();
+        abouts(&whole, "provost", &mut full);
+        for said in brief {
+            assert!(full.contains(&said), "{said:?} is described otherwise");
+        }
     }
 
     #[test]

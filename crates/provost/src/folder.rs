@@ -22,7 +22,7 @@ pub(crate) const ROOT: &str = "artifacts/subagent_control";
 /// The most names of a packet's directory that are looked at.
 const MOST_OTHERS: usize = 1000;
 
-/// Which packet is meant.
+// Which packet is meant.
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// The phase of the packet.

@@ -17,6 +17,7 @@ use crate::show::{Reader, plain};
 
 /// Say which agents there are, and try one.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Agent {
     /// List the agents that can be named with `--agent`, and what is installed of them.
     List,

@@ -19,6 +19,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use desk::{Desk, Stop};
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Board {
     /// Begin a task: its row, its owner and all its locks, or nothing.
     Assign(Assign),
@@ -44,7 +45,7 @@ pub(super) enum Board {
     Handoff(Handoff),
 }
 
-/// Names a board.
+// Names a board.
 #[derive(Args)]
 pub(super) struct Which {
     /// The run whose board it is; needed only when there are several.
@@ -55,7 +56,7 @@ pub(super) struct Which {
 /// How far the clocks of two machines may differ, in milliseconds.
 const FORGIVEN: i64 = 30_000;
 
-/// Says what time it is.
+// Says what time it is.
 #[derive(Args)]
 struct Moment {
     /// Take this for the time now, like 2026-01-31T12:00:00Z.

@@ -25,8 +25,8 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::show::{Reader, tell};
 use crate::traffic;
 
-/// Run any command behind the same walls as an agent: no home, no network but what is granted,
-/// nothing but the system's programs, your toolchains and what is allowed.
+// Run any command behind the same walls as an agent: no home, no network but what is granted,
+// nothing but the system's programs, your toolchains and what is allowed.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -84,7 +84,7 @@ pub(super) struct Boxed {
     command: Vec<String>,
 }
 
-/// What can be done with a box but running a command in it.
+// What can be done with a box but running a command in it.
 #[derive(Subcommand)]
 enum Instead {
     Selftest(selftest::Selftest),

@@ -29,6 +29,7 @@ pub(super) struct Change {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Analyse the checkout; needed before a start, and again after the last edit.
     Analyze(Analysis),

@@ -17,6 +17,7 @@ use provost_core::verdict::Verdict;
 use crate::answer::{Answer, Outcome};
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Check {
     /// Say whether a contract keeps every rule of its format.
     Contract(contract::CheckContract),

@@ -31,6 +31,7 @@ use crate::show::plain;
 use crate::{history, input};
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Contract {
     /// Write a contract from flags, with a word about each field.
     New(Box<New>),

@@ -37,7 +37,7 @@ const PAGES: &[(&str, &str)] = &[
     ("change-control", page!("change-control")),
 ];
 
-/// Say what a code means and what to do, or print a page about a larger matter.
+// Say what a code means and what to do, or print a page about a larger matter.
 #[derive(Args)]
 pub(super) struct Explain {
     /// A code, or a page: what boxes are made of, how they are had in containers, every field of a

@@ -32,6 +32,7 @@ use crate::place::Place;
 const BINDINGS: &str = "hooks.json";
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Hook {
     /// Let git ask before every commit and push, or an agent before every edit; hooks that are there
     /// are kept.

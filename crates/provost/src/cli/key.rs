@@ -20,6 +20,7 @@ const WRITTEN: &str =
     "a public key is one line that begins with `ed25519:`, as `provost key show` prints it";
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Key {
     /// Make the key that seals your runs.
     New(New),

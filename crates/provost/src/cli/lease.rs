@@ -24,6 +24,7 @@ use crate::times;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Lease {
     /// List who holds which paths.
     List,

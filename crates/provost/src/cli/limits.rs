@@ -7,7 +7,7 @@ use provost_host::boxes;
 
 use super::duration::seconds;
 
-/// What a box may use, beside time.
+// What a box may use, beside time.
 #[derive(Args)]
 pub(super) struct Limits {
     /// Memory that all processes use together: 512MiB, 2GiB [default: 8GiB].

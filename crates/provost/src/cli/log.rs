@@ -18,7 +18,7 @@ use crate::place::Place;
 use crate::report::short;
 use crate::show::{Reader, plain, tell};
 
-/// Print the records of one run.
+// Print the records of one run.
 #[derive(Args)]
 pub(super) struct Log {
     #[command(flatten)]

@@ -12,7 +12,7 @@ use provost_host::proxy::Outlet;
 
 use crate::answer::Failure;
 
-/// What of the network a box may reach.
+// What of the network a box may reach.
 #[derive(Args)]
 pub(super) struct Net {
     /// A place of the network that may be reached, such as api.example.com:443; everything else

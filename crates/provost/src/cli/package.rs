@@ -16,6 +16,7 @@ use crate::input;
 use crate::show;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Package {
     /// Take a child's package from its parent's.
     Derive(Payload),
@@ -119,7 +120,7 @@ fn words(operation: Operation, answer: &Value) -> String {
                 let why = "it starts children, or the request's tool policy leaves it out";
                 lines += &format!("without {}: {why}\n", text(id));
             }
-            lines
+            lines + "note: with --json, the package itself is printed\n"
         }
     }
 }

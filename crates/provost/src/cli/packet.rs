@@ -35,6 +35,7 @@ use crate::show::tell;
 use crate::{input, show};
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Packet {
     /// Write the task card, and record the workspace as it is before the work.
     Publish(Publish),

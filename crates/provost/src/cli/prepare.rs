@@ -17,7 +17,7 @@ use crate::progress::Onlooker;
 use crate::show::Reader;
 use crate::{report, traffic};
 
-/// Make dependencies ready for boxes that have no network, as `provost.toml` says.
+// Make dependencies ready for boxes that have no network, as `provost.toml` says.
 #[derive(Args)]
 #[command(after_help = "\
 Each [[prepare]] step of the commit's provost.toml runs once in a box, and what it leaves is kept

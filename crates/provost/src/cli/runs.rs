@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::show::{headline, plain};
 use crate::{history, input, report, times};
 
-/// Names a run.
+// Names a run.
 #[derive(Args)]
 pub(super) struct Which {
     /// The run: its id, a part of it, or `last`.

@@ -14,6 +14,7 @@ use crate::place::Place;
 use crate::show::headline;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(super) enum Salvage {
     /// List work that was kept although it did not land.
     List,

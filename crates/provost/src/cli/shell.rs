@@ -23,7 +23,7 @@ use crate::session;
 use crate::show::Reader;
 use crate::{history, show};
 
-/// Enter the box that the acceptance commands of a run had, on what its agent left.
+// Enter the box that the acceptance commands of a run had, on what its agent left.
 #[derive(Args)]
 #[command(after_help = "\
 The workspace is a fresh one of exactly the tree that was judged, with everything that was prepared

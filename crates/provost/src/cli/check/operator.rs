@@ -13,6 +13,7 @@ use crate::answer::{Failure, Outcome};
 use crate::input;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(in crate::cli) enum Operator {
     /// Say whether a task can be handed to a worker.
     Assignment(Payload),

@@ -11,6 +11,7 @@ use crate::answer::Outcome;
 use crate::input;
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(in crate::cli) enum PacketFile {
     /// Whether a task card holds by itself.
     TaskCard(OneFile),
