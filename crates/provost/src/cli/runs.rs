@@ -61,28 +61,40 @@ fn row(place: &Place, run_id: &str, landed: Option<&Landed>) -> Value {
     }
 }
 
+/// How wide most outcomes are.
+const USUAL_OUTCOME: usize = 18;
+
 /// The rows for a person, below what they mean.
 fn table(rows: &[Value]) -> String {
     let now = clock::now_millis();
-    let rows = rows.iter().map(|row| line(row, now));
-    format!("{:12}  {:>4}  {:18}  OBJECTIVE\n", "RUN", "AGE", "OUTCOME") + &rows.collect::<String>()
+    let longest = rows.iter().map(|row| outcome(row).len()).max();
+    let width = longest.unwrap_or_default().max(USUAL_OUTCOME);
+    let rows = rows.iter().map(|row| line(row, now, width));
+    format!(
+        "{:12}  {:>4}  {:width$}  OBJECTIVE\n",
+        "RUN", "AGE", "OUTCOME"
+    ) + &rows.collect::<String>()
 }
 
-/// A run in one line: the end of its id, which is enough to name it, its age, the most telling
-/// word about it, and what it was asked to do.
-fn line(row: &Value, now: i64) -> String {
-    let text = |key: &str| row[key].as_str().unwrap_or_default();
-    let word = match text("status") {
-        "FAILURE" => text("code"),
+/// The most telling word about a run.
+fn outcome(row: &Value) -> &str {
+    match row["status"].as_str().unwrap_or_default() {
+        "FAILURE" => row["code"].as_str().unwrap_or_default(),
         // A branch that was reset does not hold it any more, and it can land again.
         "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
         "SUCCESS" => "ACCEPTED",
         other => other,
-    };
+    }
+}
+
+/// A run in one line: the end of its id, which is enough to name it, its age, the most telling
+/// word about it, and what it was asked to do.
+fn line(row: &Value, now: i64, width: usize) -> String {
+    let text = |key: &str| row[key].as_str().unwrap_or_default();
     let run = text("run_id");
     let (_, short) = run.rsplit_once('_').unwrap_or(("", run));
     let age = times::age(text("began"), now);
-    let start = format!("{short:12}  {age:>4}  {word:18}  ");
+    let start = format!("{short:12}  {age:>4}  {:width$}  ", outcome(row));
     let objective = headline(text("objective"), start.chars().count());
     format!("{start}{objective}\n")
 }
