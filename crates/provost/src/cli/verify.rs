@@ -11,7 +11,6 @@ use provost_core::bundle::verify::{
 };
 use provost_core::bundle::{change, sealed};
 use provost_core::code::Code;
-use provost_core::path::is_segment;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 
@@ -25,8 +24,8 @@ const MOST_SHOWN: usize = 50;
 /// Say whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run: its id, a part of it, or `last`; or a plan, a chain or
-    /// a controlled change.
+    /// The directory of a bundle, or a run, a plan, a chain or a controlled change: its id, a part of
+    /// it, or `last` for the last run.
     #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
@@ -107,21 +106,19 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
         Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
     })?;
     let name = argument.to_string_lossy();
-    for records in [place.plans(), place.chains()] {
-        let directory = records.join(&*name);
-        if is_segment(&name) && directory.is_dir() {
-            return Ok(Place {
-                directory,
-                pins: Pins::default(),
-                kind: Kind::Record,
-            });
-        }
-    }
-    let directory = place.changes().join(&*name);
-    if is_segment(&name) && directory.is_dir() {
+    // A whole name is meant before a part of another's.
+    let run = place.runs()?.iter().any(|run| *run == name) || name == "last";
+    if !run && let Some(directory) = place.find_record(&name)? {
         return Ok(Place {
             directory,
-            pins: place.pins_of_change(&name)?,
+            pins: Pins::default(),
+            kind: Kind::Record,
+        });
+    }
+    if !run && let Some(change) = place.find_change(&name)? {
+        return Ok(Place {
+            directory: place.changes().join(&change),
+            pins: place.pins_of_change(&change)?,
             kind: Kind::Change,
         });
     }
