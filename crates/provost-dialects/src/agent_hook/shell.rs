@@ -50,8 +50,8 @@ pub(super) fn writes(line: &str) -> Result<Vec<String>, EventError> {
 
 /// Whether `word` only goes before the name of a program.
 fn is_opening(word: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while",
+    const WORDS: [&str; 9] = [
+        "!", "{", "do", "elif", "else", "if", "then", "until", "while",
     ];
     WORDS.contains(&word) || is_assignment(word)
 }
@@ -175,8 +175,8 @@ impl Reader {
                         End::Or => now.is_sure = false,
                         End::Then => {
                             // Any command of the list may have failed, and `cd` not be done.
-                            self.may_be_in(now.before);
-                            now.before = self.directories.clone();
+                            self.may_be_in(std::mem::take(&mut now.before));
+                            now.before.clone_from(&self.directories);
                             now.is_sure = true;
                         }
                     }

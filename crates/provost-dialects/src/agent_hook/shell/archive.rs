@@ -114,7 +114,11 @@ fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         if given.has(&["O", "to-stdout"]) {
             return Ok(());
         }
-        return unpacked(reader, given.values(&["C", "directory"]).last());
+        let places: Vec<&Word> = given.values(&["C", "directory"]).collect();
+        if places.len() > 1 {
+            return Err(EventError::Obscure("tar with two directories".to_owned()));
+        }
+        return unpacked(reader, places.first().copied());
     }
     let makes = [
         "c",

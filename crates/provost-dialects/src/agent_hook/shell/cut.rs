@@ -3,8 +3,8 @@
 //! What a shell would run on the way (`$(…)`, backticks, `<(…)`, `>(…)`) becomes a script of its own.
 //! Text that goes into a command (`<<END`) stays with it, because a shell may be what reads it.
 
-use super::is_opening;
 use super::token::{End, Token, Word};
+use super::{DEEPEST, is_opening};
 
 /// The pieces of `line`.
 pub(super) fn cut(line: &str) -> Vec<Token> {
@@ -32,6 +32,8 @@ struct Cutter {
     pending: Vec<Pending>,
     /// Whether the next word is the name of a program.
     is_start: bool,
+    /// How deep quotes and scripts stand in one another.
+    nesting: usize,
     /// Whether we are between `[[` and `]]`, where `<` and `>` compare.
     in_test: bool,
 }
@@ -45,6 +47,7 @@ impl Cutter {
             word: None,
             pending: Vec::new(),
             is_start: true,
+            nesting: 0,
             in_test: false,
         }
     }
@@ -439,7 +442,13 @@ impl Cutter {
                 '"' => return,
                 '\\' => self.at += 1,
                 '$' if self.next_is('(') => {
+                    self.nesting += 1;
+                    // Nobody writes this; the rest is one script, which is found to be too deep.
+                    if self.nesting > DEEPEST {
+                        self.at = self.letters.len();
+                    }
                     self.enclosed('(', ')');
+                    self.nesting -= 1;
                 }
                 _ => {}
             }

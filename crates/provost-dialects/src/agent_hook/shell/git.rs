@@ -149,30 +149,35 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         rest.iter().take_while(|word| word.text != "--").any(is)
     };
     match name {
-        "commit" | "push" | "merge" if long(&["--no-verify"]) => {
+        "commit" | "push" | "merge" if is_asked(rest, "--no-verify") => {
             Err(EventError::Guard(format!("git {name} --no-verify")))
         }
         "commit" if short_flags(rest, "CcFmtuS").contains('n') => {
             Err(EventError::Guard("git commit -n".to_owned()))
         }
-        name if HARMLESS.contains(&name) => output(reader, rest),
+        name if HARMLESS.contains(&name) => {
+            if let Some(word) = rest.iter().find(|word| runs_another(&word.text)) {
+                return Err(obscure(format!("{name} {}", short(&word.text))));
+            }
+            output(reader, rest)
+        }
         "rm" if long(&["--cached", "-n", "--dry-run"]) => Ok(()),
         "mv" if long(&["-n", "--dry-run"]) => Ok(()),
         "rm" | "mv" => named(reader, name, rest),
-        "restore" if long(&["--staged", "-S"]) && !long(&["--worktree", "-W"]) => Ok(()),
+        "restore" if long(&["--staged", "-S"]) && !is_asked(rest, "--worktree") => Ok(()),
         "restore" => {
             let given = Given::read(rest, "sU", &["source", "conflict"], Order::Mixed);
             plainly(reader, name, &given.words)
         }
-        "checkout" => checkout(reader, rest),
-        "switch" => match rest {
-            [flag, _] if matches!(flag.text.as_str(), "-c" | "--create") => Ok(()),
-            _ => Err(obscure(name)),
-        },
-        "reset" if long(&["--hard", "--merge", "--keep"]) => Err(obscure(name)),
-        "reset" => Ok(()),
+        "checkout" | "switch" => checkout(reader, name, rest),
+        "reset" if rest.iter().all(|word| leaves_files(&word.text)) => Ok(()),
         "clean" if long(&["-n", "--dry-run", "-nd", "-dn", "-ndx", "-ndX"]) => Ok(()),
-        "apply" if long(&["--check", "--stat", "--numstat", "--summary"]) => Ok(()),
+        "apply"
+            if long(&["--check", "--stat", "--numstat", "--summary"])
+                && !is_asked(rest, "--apply") =>
+        {
+            Ok(())
+        }
         "stash" | "worktree" | "submodule" | "bisect" | "lfs" | "sparse-checkout" | "bundle" => {
             parted(reader, name, rest)
         }
@@ -186,6 +191,41 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         "--version" | "--help" => Ok(()),
         _ => Err(obscure(short(name))),
     }
+}
+
+/// Whether the option `full` is among `words`, as it is or shortened.
+fn is_asked(words: &[Word], full: &str) -> bool {
+    let mut options = words.iter().take_while(|word| word.text != "--");
+    options.any(|word| word.text.len() > 4 && full.starts_with(&word.text))
+        || full == "--worktree" && short_flags(words, "sU").contains('W')
+}
+
+/// Whether an option makes git run another program.
+fn runs_another(word: &str) -> bool {
+    let options = [
+        "--upload-pack",
+        "--receive-pack",
+        "--exec",
+        "--open-files-in-pager",
+    ];
+    let name = word.split('=').next().unwrap_or_default();
+    let long = name.len() > 5 && options.iter().any(|full| full.starts_with(name));
+    long || word.starts_with("-O") || word.starts_with("ext::")
+}
+
+/// Whether a word of `git reset` leaves the files as they are: a path, a commit, or such an option.
+fn leaves_files(word: &str) -> bool {
+    const OPTIONS: [&str; 8] = [
+        "--",
+        "--soft",
+        "--mixed",
+        "-q",
+        "--quiet",
+        "-N",
+        "--intent-to-add",
+        "--no-refresh",
+    ];
+    !word.starts_with('-') || OPTIONS.contains(&word)
 }
 
 /// The letters of short options in `words`, without the values of `with_value`.
@@ -246,14 +286,14 @@ fn named(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErro
 }
 
 /// A new branch is harmless, files behind `--` are named, and the rest is not.
-fn checkout(reader: &mut Reader, rest: &[Word]) -> Result<(), EventError> {
-    match rest {
-        [flag, _] if flag.text == "-b" => return Ok(()),
-        _ => {}
+fn checkout(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
+    let words: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+    if let ("checkout", ["-b", _]) | ("switch", ["-c" | "--create", _]) = (verb, words.as_slice()) {
+        return Ok(());
     }
-    match rest.iter().position(|word| word.text == "--") {
-        Some(at) => plainly(reader, "checkout", &rest[at + 1..]),
-        None => Err(obscure("checkout")),
+    match words.iter().position(|word| *word == "--") {
+        Some(at) if verb == "checkout" => plainly(reader, verb, &rest[at + 1..]),
+        _ => Err(obscure(verb)),
     }
 }
 
@@ -261,14 +301,17 @@ fn checkout(reader: &mut Reader, rest: &[Word]) -> Result<(), EventError> {
 fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
     let second = rest.first().map(|word| word.text.as_str());
     let second = second.unwrap_or_default();
+    let reads: &[&str] = match verb {
+        "stash" => &["list", "show"],
+        "worktree" | "sparse-checkout" => &["list"],
+        "submodule" => &["", "status", "summary"],
+        "bisect" => &["log", "view"],
+        "lfs" => &["env", "ls-files", "status", "version"],
+        "bundle" => &["verify", "list-heads"],
+        _ => &[],
+    };
     match (verb, second) {
-        ("stash", "list" | "show")
-        | ("worktree", "list")
-        | ("submodule", "" | "status" | "summary")
-        | ("bisect", "log" | "view")
-        | ("lfs", "env" | "ls-files" | "status" | "version")
-        | ("sparse-checkout", "list")
-        | ("bundle", "verify" | "list-heads") => Ok(()),
+        _ if reads.contains(&second) => Ok(()),
         ("bundle", "create") => reader.add_all(rest.get(1)),
         ("worktree", "add") => {
             let given = Given::read(&rest[1..], "bB", &["reason"], Order::Mixed);

@@ -198,7 +198,9 @@ const WRITERS: &[Writer] = &[
 ];
 
 /// Programs that write what only they know, and what to say of them.
-const OBSCURE: &[&str] = &["at", "batch", "chroot", "mmv", "nsenter", "prename"];
+const OBSCURE: &[&str] = &[
+    "at", "batch", "chroot", "coproc", "mmv", "nsenter", "prename",
+];
 
 /// Looks at one simple command, whose program the first word is.
 pub(super) fn run(
@@ -251,6 +253,14 @@ pub(super) fn run(
         "crontab" if arguments.iter().any(|word| word.text == "-l") => Ok(()),
         "rename" if arguments.iter().any(|word| word.text == "-n") => Ok(()),
         "crontab" | "rename" => Err(EventError::Obscure(program.to_owned())),
+        name if name.starts_with("python") => {
+            // A module that is a program is looked at as one.
+            let at = arguments.iter().position(|word| word.text == "-m");
+            let rest = at
+                .and_then(|at| arguments.get(at + 1..))
+                .unwrap_or_default();
+            run(reader, rest, documents, line)
+        }
         name if OBSCURE.contains(&name) => Err(EventError::Obscure(name.to_owned())),
         name => {
             let known = stream::run(reader, name, arguments)?
@@ -287,6 +297,9 @@ fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Even
             Targets::First => reader.add_all(words.take(1))?,
             Targets::Second => reader.add_all(words.skip(1).take(1))?,
             Targets::Last if given.has(writer.into) => {}
+            Targets::Last if given.has(&["T", "no-target-directory"]) => {
+                reader.add_all(given.words.last())?;
+            }
             Targets::Last => destination(reader, &given.words)?,
         }
     }

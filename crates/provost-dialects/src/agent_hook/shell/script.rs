@@ -12,7 +12,10 @@ pub(super) fn shell(
     documents: &[Word],
 ) -> Result<(), EventError> {
     let longs = ["rcfile", "init-file"];
-    let given = Given::read(arguments, "oO", &longs, Order::First);
+    // `+e` takes an option back, and is no script.
+    let is_word = |word: &&Word| !word.text.starts_with('+');
+    let arguments: Vec<Word> = arguments.iter().filter(is_word).cloned().collect();
+    let given = Given::read(&arguments, "oO", &longs, Order::First);
     if given.has(&["c"]) {
         return match given.words.first() {
             Some(script) => known(reader, script),

@@ -43,7 +43,9 @@ fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         let text = word.text.as_str();
         let letters = text.strip_prefix('-').filter(|_| !text.starts_with("--"));
         let before = letters.map(|it| it.split(['e', 'f', 'l']).next().unwrap_or_default());
-        text.starts_with("--in-place") || before.is_some_and(|it| it.contains(['i', 'I']))
+        let name = text.split('=').next().unwrap_or_default();
+        let long = name.len() > 3 && "--in-place".starts_with(name);
+        long || before.is_some_and(|it| it.contains(['i', 'I']))
     };
     let names = ["e", "expression"];
     let files = ["f", "file"];
@@ -71,7 +73,9 @@ fn written_by_sed(script: &str) -> Vec<&str> {
             .chars()
             .next_back()
             .is_none_or(|it| !it.is_alphanumeric() && !"_-.".contains(it));
-        if is_command && after.starts_with([' ', '\t']) {
+        // Without a blank only what surely begins a command is taken for one.
+        let begins = script[..at].is_empty() || script[..at].ends_with(['\n', ';', '{', '}']);
+        if is_command && (begins || after.starts_with([' ', '\t'])) {
             let name = after.lines().next().unwrap_or_default().trim();
             found.extend((!name.is_empty()).then_some(name));
         }
@@ -109,7 +113,11 @@ fn awk(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let longs = ["field-separator", "file", "assign", "include", "source"];
     let given = Given::read(arguments, "Ffvieblod", &longs, Order::First);
     let mut words = given.words.as_slice();
-    if !given.has(&["f", "file"]) {
+    let scripts: Vec<&Word> = given.values(&["e", "source"]).collect();
+    for script in &scripts {
+        program_of_awk(reader, script)?;
+    }
+    if scripts.is_empty() && !given.has(&["f", "file"]) {
         let Some((script, rest)) = words.split_first() else {
             return Ok(());
         };
@@ -126,7 +134,8 @@ fn awk(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
 /// What `print > "file"`, `system(…)` and pipes in a program of awk do.
 fn program_of_awk(reader: &mut Reader, script: &Word) -> Result<(), EventError> {
     let text = script.text.as_str();
-    if text.contains("system(") || text.contains("| \"") || text.contains("|\"") {
+    let runs = ["system(", "| \"", "|\"", "| getline", "|getline"];
+    if runs.iter().any(|run| text.contains(run)) {
         return Err(EventError::Program(short(text)));
     }
     for (at, _) in text.match_indices("print") {
@@ -198,10 +207,10 @@ fn copy(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Event
         colon.is_some_and(|at| !word.text[..at].contains('/'))
     };
     match given.words.last() {
-        Some(last) if given.words.len() > 1 && !is_remote(last) => {
-            destination(reader, &given.words)
-        }
-        _ => Ok(()),
+        Some(last) if given.words.len() < 2 || is_remote(last) => Ok(()),
+        // What follows a slash is copied without its directory.
+        Some(last) if name == "rsync" => reader.add(last),
+        _ => destination(reader, &given.words),
     }
 }
 

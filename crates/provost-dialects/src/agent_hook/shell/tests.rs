@@ -46,6 +46,12 @@ const DENIED: &[&str] = &[
     "ls | xargs sh -c 'rm \"$1\"' _",
     "parallel rm ::: src/a.rs",
     "watch -n 5 rm src/a.rs",
+    "env -S 'A=1 rm' src/a.rs",
+    "noglob rm src/a.rs",
+    "npx prettier --write src/a.ts",
+    "python3 -m black src",
+    "coproc X { rm src/a.rs; }",
+    "bash +e -c 'rm src/a.rs'",
     // Scripts inside of lines.
     "echo `rm src/a.rs`",
     "echo $(rm src/a.rs)",
@@ -98,6 +104,11 @@ const DENIED: &[&str] = &[
     "git checkout -- ':(top)'",
     "git restore --staged --worktree src/a.rs",
     "git reset --hard",
+    "git reset --har",
+    "git restore --staged --work src/a.rs",
+    "git apply --stat --apply fix.patch",
+    "git grep -Orm x",
+    "git fetch --upload-pack='rm src/a.rs' .",
     "git clean -fd",
     "git stash",
     "git stash pop",
@@ -132,6 +143,11 @@ const DENIED: &[&str] = &[
     "perl -i.bak -ne print src/a.rs",
     "gawk -i inplace '{print}' src/a.txt",
     "awk '{print > \"src/out\"}' docs/a",
+    "awk 'BEGIN { \"rm src/a\" | getline }'",
+    "sed -n 'wsrc/out' docs/a",
+    "sed --in-pl s/a/b/ src/a.rs",
+    "rsync -a src/ .",
+    "cp -rT src .",
     "dd if=docs/a of=src/a",
     "install -m 644 docs/a src/",
     "install -d src/new",
@@ -196,6 +212,8 @@ const ALLOWED: &[&str] = &[
     "perl -ne 'print if /x/' src/a.rs",
     "perl -Mstrict -e 'print 1'",
     "python3 -m pytest -q tests",
+    "python3 -m venv --help",
+    "npx eslint src",
     "\"$VIRTUAL_ENV/bin/python\" -m pytest",
     "python3 - <<'EOF'\nprint('a > b')\nEOF",
     "node -e 'console.log(1)'",
@@ -252,6 +270,8 @@ const ALLOWED: &[&str] = &[
     "git restore docs/a.md",
     "git restore --staged src/a.rs",
     "git reset HEAD src/a.rs",
+    "git reset --soft HEAD~1",
+    "git worktree list && git bisect log",
     "git rm docs/a.md",
     "git rm --cached src/a.rs",
     "git stash list",
@@ -334,6 +354,8 @@ fn after_cd_a_path_is_seen_from_wherever_the_shell_may_be() {
 
 #[test]
 fn no_line_is_too_strange_to_be_read() {
+    let quoted = "\"$(".repeat(100_000);
+    assert_eq!(writes(&quoted), Err(EventError::Deep));
     let deep = format!("{}rm x{}", "$(".repeat(40), ")".repeat(40));
     let many = "cd a; ".repeat(50) + "touch x";
     let open = [
@@ -345,3 +367,20 @@ fn no_line_is_too_strange_to_be_read() {
     assert_eq!(writes(&deep), Err(EventError::Deep));
     assert!(matches!(writes(&many), Err(EventError::Directory(_))));
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_line_gets_an_answer(pieces in proptest::collection::vec(0..PIECES.len(), 0..24)) {
+        let line: String = pieces.iter().map(|at| PIECES[*at]).collect();
+        let _ = writes(&line);
+        // What is added behind a line takes nothing away from it.
+        let longer = writes(&format!("rm src/first\n{line}"));
+        proptest::prop_assert!(longer.is_err() || longer.unwrap()[0] == "src/first");
+    }
+}
+
+const PIECES: &[&str] = &[
+    " ", "\n", ";", "&&", "||", "|", "&", "(", ")", "((", "))", "{", "}", "[[", "]]", "'", "\"",
+    "`", "$", "$(", "${", "$'", "\\", "<", ">", "<<E", "E\n", "<<<", "<(", ">(", "#", "~", "*",
+    "=", "-c", "-i", "rm", "sh", "cd", "docs", "xargs", "find", "-exec", "git", "tar", "x",
+];

@@ -1,5 +1,7 @@
 //! Sees through programs that run another one: `timeout 5 rm x` writes what `rm x` writes.
 
+use provost_core::gate::command::quote;
+
 use super::options::{Given, Order};
 use super::token::Word;
 use super::{Reader, is_assignment, program, short};
@@ -22,7 +24,20 @@ struct Wrapper {
 }
 
 const PLAIN: Wrapper = Wrapper {
-    names: &["builtin", "busybox", "nohup", "setsid", "toybox", "unshare"],
+    names: &[
+        "builtin",
+        "busybox",
+        "chronic",
+        "eatmydata",
+        "fakeroot",
+        "nocorrect",
+        "noglob",
+        "nohup",
+        "pkexec",
+        "setsid",
+        "toybox",
+        "unshare",
+    ],
     shorts: "",
     longs: &[],
     own: 0,
@@ -33,6 +48,12 @@ const PLAIN: Wrapper = Wrapper {
 
 const WRAPPERS: &[Wrapper] = &[
     PLAIN,
+    Wrapper {
+        names: &["npx", "bunx", "pnpx"],
+        shorts: "p",
+        longs: &["package"],
+        ..PLAIN
+    },
     Wrapper {
         names: &["command", "exec"],
         shorts: "a",
@@ -137,11 +158,13 @@ const WRAPPERS: &[Wrapper] = &[
 ];
 
 /// Tools of projects that run a program by two words.
-const RUNNERS: [(&str, &str); 7] = [
+const RUNNERS: [(&str, &str); 9] = [
     ("bundle", "exec"),
     ("mise", "exec"),
+    ("npm", "exec"),
     ("pdm", "run"),
     ("pipenv", "run"),
+    ("pnpm", "exec"),
     ("poetry", "run"),
     ("rye", "run"),
     ("uv", "run"),
@@ -175,6 +198,18 @@ pub(super) fn run(
     for script in given.values(wrapper.scripts) {
         if script.computed {
             return Err(EventError::Program(short(&script.text)));
+        }
+        if name == "env" {
+            // Its words, and those that follow, are one command.
+            let rest = given
+                .words
+                .iter()
+                .map(|word| format!(" {}", quote(&word.text)));
+            if given.words.iter().any(|word| word.computed) {
+                return Err(EventError::Program(short(&script.text)));
+            }
+            reader.aside(&format!("env {}{}", script.text, rest.collect::<String>()))?;
+            return Ok(true);
         }
         reader.aside(&script.text)?;
     }
