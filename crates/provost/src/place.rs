@@ -33,6 +33,16 @@ pub(crate) struct Place {
     cache: Result<PathBuf, NoHome>,
 }
 
+/// Something that left evidence here.
+pub(crate) enum Evidence {
+    /// A run, by its id.
+    Run(String),
+    /// A plan or a chain, by its directory.
+    Record(PathBuf),
+    /// A controlled change, by its id.
+    Change(String),
+}
+
 /// Nothing says where the caches of this user are.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("neither HOME nor XDG_CACHE_HOME is set")]
@@ -196,26 +206,45 @@ impl Place {
         found.ok_or_else(|| missing(&format!("there is no run `{text}`")))
     }
 
-    /// The plan or chain that `text` names, or is a part of the name of; its directory.
-    pub(crate) fn find_record(&self, text: &str) -> Result<Option<PathBuf>, Failure> {
+    /// What `text` names, or is a part of the name of: a run, a plan, a chain or a change.
+    pub(crate) fn find_evidence(&self, text: &str) -> Result<Evidence, Failure> {
+        let runs = self.runs()?;
         let plans = named(&self.plans(), "plan_")?;
         let chains = named(&self.chains(), "chain_")?;
-        let all: Vec<String> = plans.iter().chain(&chains).cloned().collect();
-        let found = meant(&all, text, "plan or chain")?;
-        Ok(found.map(|name| {
-            let is_plan = plans.contains(&name);
-            let above = if is_plan { self.plans() } else { self.chains() };
-            above.join(name)
-        }))
+        let changes = self.all_changes()?;
+        if text == "last" {
+            return self.find_run(text).map(Evidence::Run);
+        }
+        let all: Vec<String> = [&runs, &plans, &chains, &changes]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let Some(name) = meant(&all, text, "bundle")? else {
+            return Err(missing(&format!("there is no run `{text}`")));
+        };
+        Ok(if changes.contains(&name) {
+            Evidence::Change(name)
+        } else if plans.contains(&name) {
+            Evidence::Record(self.plans().join(name))
+        } else if chains.contains(&name) {
+            Evidence::Record(self.chains().join(name))
+        } else {
+            Evidence::Run(name)
+        })
+    }
+
+    fn all_changes(&self) -> Result<Vec<String>, Failure> {
+        let is_one = |name: &String| name.len() == 26 && is_segment(name);
+        let all = named(&self.changes(), "")?;
+        Ok(all.into_iter().filter(is_one).collect())
     }
 
     /// The controlled change that `text` names, or is a part of the name of.
     ///
     /// What goes on is meant before what is over, because a part of a name is typed to go on with it.
     pub(crate) fn find_change(&self, text: &str) -> Result<Option<String>, Failure> {
-        let all = named(&self.changes(), "")?;
-        let is_one = |name: &String| name.len() == 26 && is_segment(name);
-        let all: Vec<String> = all.into_iter().filter(is_one).collect();
+        let all = self.all_changes()?;
         if all.iter().any(|name| name == text) {
             return Ok(Some(text.to_owned()));
         }

@@ -16,6 +16,7 @@ use provost_host::keys::{Keys, KeysError};
 
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Evidence;
 use crate::show::plain;
 
 /// The most findings a person is shown; a program gets all of them.
@@ -106,27 +107,18 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
         Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
     })?;
     let name = argument.to_string_lossy();
-    // A whole name is meant before a part of another's.
-    let run = place.runs()?.iter().any(|run| *run == name) || name == "last";
-    if !run && let Some(directory) = place.find_record(&name)? {
-        return Ok(Place {
-            directory,
-            pins: Pins::default(),
-            kind: Kind::Record,
-        });
-    }
-    if !run && let Some(change) = place.find_change(&name)? {
-        return Ok(Place {
-            directory: place.changes().join(&change),
-            pins: place.pins_of_change(&change)?,
-            kind: Kind::Change,
-        });
-    }
-    let run_id = place.find_run(&name)?;
+    let (directory, pins, kind) = match place.find_evidence(&name)? {
+        Evidence::Record(directory) => (directory, Pins::default(), Kind::Record),
+        Evidence::Change(id) => {
+            let pins = place.pins_of_change(&id)?;
+            (place.changes().join(id), pins, Kind::Change)
+        }
+        Evidence::Run(id) => (place.run(&id), place.pins(&id)?, Kind::Run),
+    };
     Ok(Place {
-        directory: place.run(&run_id),
-        pins: place.pins(&run_id)?,
-        kind: Kind::Run,
+        directory,
+        pins,
+        kind,
     })
 }
 

@@ -149,6 +149,24 @@ fn a_part_of_a_name_that_fits_two_is_refused() {
 }
 
 #[test]
+fn plans_and_chains_are_found_by_a_part_of_their_name() {
+    let ground = Ground::new();
+    for place in ["plans/plan_20260101_abcd", "chains/chain_20260101_bcde"] {
+        std::fs::create_dir_all(ground.repo.join(".provost").join(place)).unwrap();
+    }
+    for (part, want) in [
+        ("abcd", "EVIDENCE"),
+        ("bcde", "EVIDENCE"),
+        ("xyz", "NOT_FOUND"),
+    ] {
+        let (code, text) = said(&ground, &["verify", part]);
+        assert!(code != 0 && text.contains(want), "{part}: {text}");
+    }
+    let (_, text) = said(&ground, &["verify", "2026"]);
+    assert!(text.contains("`2026` could be 2 bundles"), "{text}");
+}
+
+#[test]
 fn everything_that_was_read_is_answered_before_the_server_ends() {
     let ground = Ground::new();
     let mut server = ground.command();

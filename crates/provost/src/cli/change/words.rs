@@ -353,7 +353,7 @@ fn listed(asked: &Asked<'_>, value: &Value) -> String {
         text += &format!("{}  {}\n", word(record, "intent_id"), word(record, "why"));
     }
     if text.is_empty() {
-        text = "nobody is at work here\n".to_owned();
+        text += "nobody is at work here\n";
     }
     for one in list("recovery_available") {
         text += &asked.next(&format!("recover {} --run RUN", word(one, "intent_id")));
