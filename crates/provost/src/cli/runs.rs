@@ -136,15 +136,22 @@ pub(super) fn status() -> Outcome {
     });
     open.reverse();
     let open = rows(&place, &open);
-    let changes = changes(&place)?;
-    let mut text = match (open.as_slice(), changes.as_slice()) {
+    // What runs do is told also where nobody can say who else is there.
+    let changes = changes(&place);
+    let known = changes.as_deref().unwrap_or_default();
+    let mut text = match (open.as_slice(), known) {
+        ([], []) if changes.is_err() => String::new(),
         ([], []) => "nothing is going on\n".to_owned(),
         ([], _) => String::new(),
         (rows, _) => table(rows),
     };
-    if !changes.is_empty() {
-        text += "changes of this checkout:\n";
-        text += &changes.iter().map(change::row).collect::<String>();
+    match &changes {
+        Ok(known) if known.is_empty() => {}
+        Ok(known) => {
+            text += "changes of this checkout:\n";
+            text += &known.iter().map(change::row).collect::<String>();
+        }
+        Err(failure) => text += &format!("changes cannot be told: {}\n", failure.reason),
     }
     for row in open.iter().filter(|row| row["status"] == "WAITING") {
         let run_id = row["run_id"].as_str().unwrap_or_default();
@@ -153,7 +160,7 @@ pub(super) fn status() -> Outcome {
     if open.iter().any(|row| row["status"] == "INTERRUPTED") {
         text += "next: provost resume\n";
     }
-    let json = json!({ "open": open, "changes": changes });
+    let json = json!({ "open": open, "changes": changes.ok() });
     Ok(Answer::data(json, plain(&text)))
 }
 
