@@ -161,9 +161,10 @@ impl fmt::Display for Resource {
             (false, path) if path.starts_with(char::is_whitespace) => "./",
             (false, _) => "",
         };
-        let after = match self.path.ends_with(char::is_whitespace) {
-            true => "/",
-            false => "",
+        let after = if self.path.ends_with(char::is_whitespace) {
+            "/"
+        } else {
+            ""
         };
         write!(formatter, "{before}{}{after}", self.path)
     }
