@@ -44,9 +44,44 @@ pub enum EventError {
     /// A command writes somewhere that only a shell finds out.
     #[error("the command writes to `{0}`, and only a shell knows where that is")]
     Target(String),
+    /// A path whose directory only a shell finds out.
+    #[error("the command writes to `{0}`, and only a shell knows from which directory")]
+    Directory(String),
+    /// What is run is computed.
+    #[error("the command runs `{0}`, and only a shell knows what that is")]
+    Program(String),
+    /// A program that does not say what it writes.
+    #[error("`{0}` writes files that the command does not name")]
+    Obscure(String),
+    /// Something that loosens what the agent is held to.
+    #[error("`{0}` changes what agents are held to, and is a person's")]
+    Guard(String),
+    /// Scripts inside of scripts.
+    #[error("the command has scripts inside of scripts, too deep to look into")]
+    Deep,
     /// A patch does not say which files it touches.
     #[error("the patch does not say which files it touches")]
     Patch,
+}
+
+impl EventError {
+    /// What an agent can do instead.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Target(_) | Self::Directory(_) | Self::Obscure(_) | Self::Patch => Some(
+                "name every file that is written, inside of a declared change, or write it with the \
+                 tool for edits",
+            ),
+            Self::Program(_) | Self::Deep => {
+                Some("write out what is to be run, as a command of its own")
+            }
+            Self::Guard(_) => Some("leave it to a person"),
+            Self::Tool(_) => {
+                Some("use the tools for edits, or a command that names what it writes")
+            }
+            Self::Field(_) | Self::Unknown(_) => None,
+        }
+    }
 }
 
 /// Tools of both programs that write no file of a checkout themselves.

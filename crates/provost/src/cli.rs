@@ -86,7 +86,7 @@ enum Command {
     Split(plan::Split),
     /// Run several contracts, some of which start from the results of others.
     Chain(chain::Run),
-    /// Say which runs go on now, and which were interrupted.
+    /// Say which runs go on now, which were interrupted, and who changes this checkout.
     Status,
     /// List all runs, the newest first.
     Runs,
@@ -303,7 +303,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Lease(lease) => lease::run(&lease),
         Command::Agent(agent) => agent::run(&agent, reader),
         Command::Board(board) => board::run(&board),
-        Command::Change(change) => change::run(&change),
+        Command::Change(change) => change::run(&change, reader),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
         Command::Box(boxed) => boxed::run(boxed, reader),

@@ -7,11 +7,12 @@
 //!
 //! - A line is bounded; what is no request is answered with an error, and the next line is read.
 //! - Short questions are answered while a long one is at work; long ones are answered in order.
+//! - Everything that was read is answered, also when the input has ended since.
 //! - Leases are renewed by a thread of its own, whatever the rest is doing.
 //! - Nothing but answers goes to standard output.
 
 use std::io::{self, BufRead, Read as _, Write};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -34,7 +35,7 @@ const LONGEST: u64 = 8 << 20;
 /// The longest name of a request; each answer repeats it.
 const LONGEST_ID: usize = 256;
 
-/// How many requests may wait.
+/// How many requests may wait before nothing more is read.
 const WAITING: usize = 256;
 
 /// How often leases are renewed; the shortest lease is a minute.
@@ -194,7 +195,7 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     };
     match method {
         "initialize" => {
-            let _ = work.try_send(Work::Name(label(parameters)));
+            let _ = work.send(Work::Name(label(parameters)));
             out.answer(&id, &greeting(parameters));
         }
         "ping" => out.answer(&id, &json!({})),
@@ -256,10 +257,9 @@ fn call(id: &Value, parameters: &Map<String, Value>, work: &SyncSender<Work>, ou
         tool: tool.to_owned(),
         arguments,
     };
-    match work.try_send(asked) {
-        Ok(()) => {}
-        Err(TrySendError::Full(_)) => out.refuse(id, BUSY, "too many requests wait already"),
-        Err(TrySendError::Disconnected(_)) => out.refuse(id, BUSY, "the server ends"),
+    // Where too many wait already, nothing more is read before one of them is answered.
+    if work.send(asked).is_err() {
+        out.refuse(id, BUSY, "the server ends");
     }
 }
 

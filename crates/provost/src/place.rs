@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::path::is_segment;
 use provost_core::wording::counted;
+use provost_engine::change::ports::IntentRegistry as _;
 use provost_host::git::{GitError, Repository};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;
@@ -28,6 +30,16 @@ pub(crate) struct Place {
     pub(crate) root: PathBuf,
     /// Workspaces and whatever can be made again; only those who write there need it.
     cache: Result<PathBuf, NoHome>,
+}
+
+/// Something that left evidence here.
+pub(crate) enum Evidence {
+    /// A run, by its id.
+    Run(String),
+    /// A plan or a chain, by its directory.
+    Record(PathBuf),
+    /// A controlled change, by its id.
+    Change(String),
 }
 
 /// Nothing says where the caches of this user are.
@@ -189,15 +201,61 @@ impl Place {
         if text == "last" {
             return runs.pop().ok_or_else(|| missing("there is no run yet"));
         }
-        let matching: Vec<&String> = runs.iter().filter(|run| run.contains(text)).collect();
-        match matching.as_slice() {
-            [run] => Ok((*run).clone()),
-            [] => Err(missing(&format!("there is no run `{text}`"))),
-            many if many.iter().any(|run| *run == text) => Ok(text.to_owned()),
-            many => Err(missing(&format!(
-                "`{text}` could be {}",
-                counted(many.len(), "run")
-            ))),
+        let found = meant(&runs, text, "run")?;
+        found.ok_or_else(|| missing(&format!("there is no run `{text}`")))
+    }
+
+    /// What `text` names, or is a part of the name of: a run, a plan, a chain or a change.
+    pub(crate) fn find_evidence(&self, text: &str) -> Result<Evidence, Failure> {
+        let runs = self.runs()?;
+        let plans = named(&self.plans(), "plan_")?;
+        let chains = named(&self.chains(), "chain_")?;
+        let changes = self.all_changes()?;
+        if text == "last" {
+            return self.find_run(text).map(Evidence::Run);
+        }
+        let all: Vec<String> = [&runs, &plans, &chains, &changes]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let Some(name) = meant(&all, text, "bundle")? else {
+            return Err(missing(&format!("there is no run `{text}`")));
+        };
+        Ok(if changes.contains(&name) {
+            Evidence::Change(name)
+        } else if plans.contains(&name) {
+            Evidence::Record(self.plans().join(name))
+        } else if chains.contains(&name) {
+            Evidence::Record(self.chains().join(name))
+        } else {
+            Evidence::Run(name)
+        })
+    }
+
+    fn all_changes(&self) -> Result<Vec<String>, Failure> {
+        let is_one = |name: &String| name.len() == 26 && is_segment(name);
+        let all = named(&self.changes(), "")?;
+        Ok(all.into_iter().filter(is_one).collect())
+    }
+
+    /// The controlled change that `text` names, or is a part of the name of.
+    ///
+    /// What goes on is meant before what is over, because a part of a name is typed to go on with it.
+    pub(crate) fn find_change(&self, text: &str) -> Result<Option<String>, Failure> {
+        let all = self.all_changes()?;
+        if all.iter().any(|name| name == text) {
+            return Ok(Some(text.to_owned()));
+        }
+        let mut open = Vec::new();
+        if self.registry_path().exists() {
+            let mut registry = Registry::open(&self.registry_path())?;
+            let known = registry.look(None)?.intents.into_iter();
+            open.extend(known.map(|intent| intent.intent_id));
+        }
+        match meant(&open, text, "change")? {
+            Some(name) => Ok(Some(name)),
+            None => meant(&all, text, "change"),
         }
     }
 
@@ -263,6 +321,23 @@ pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failu
         .collect();
     names.sort();
     Ok(names)
+}
+
+/// The one of `names` that `text` is, or else is a part of; nothing if there is none.
+fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
+    if names.iter().any(|name| name == text) {
+        return Ok(Some(text.to_owned()));
+    }
+    let is_part = |name: &&String| !text.is_empty() && name.contains(text);
+    let matching: Vec<&String> = names.iter().filter(is_part).collect();
+    match matching.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some((*name).clone())),
+        many => {
+            let reason = format!("`{text}` could be {}", counted(many.len(), kind));
+            Err(Failure::new(Code::NotFound, reason).hint("type more of the name"))
+        }
+    }
 }
 
 fn missing(reason: &str) -> Failure {

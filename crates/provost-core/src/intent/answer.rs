@@ -55,6 +55,8 @@ pub struct Started {
     pub budget: Option<Budget>,
     /// Whether this is the answer from before.
     pub replay: bool,
+    /// The intents of the same agent whose place this one took (R15).
+    pub replaced: Vec<String>,
     /// What to do next; empty when the agent may edit.
     pub next_step: String,
     /// Records that nobody here understands.
@@ -87,6 +89,7 @@ impl Started {
             blast_digest: None,
             budget: None,
             replay: false,
+            replaced: Vec::new(),
             next_step: next_step.to_owned(),
             unread: Vec::new(),
         }
@@ -165,8 +168,9 @@ pub struct Listed {
 /// What a promotion came to.
 #[derive(Debug)]
 pub enum Promoted {
-    /// The agent may edit.
-    Active(Box<Intent>, AtStart),
+    /// The agent may edit; the paths are what changed since the analysis that it is judged by, other
+    /// than by what git shows. A start would ask for a new one; who waited is let in (R108), and told.
+    Active(Box<Intent>, AtStart, Vec<RawPath>),
     /// Others are still there, or came first.
     Queued(Box<Intent>, Vec<Conflict>, usize),
     /// Nobody else is there, but the agent may not edit yet (R109, done right).

@@ -1,8 +1,14 @@
 //! Decides about one write before it happens: whether a declared change covers it.
+//!
+//! # Invariants
+//!
+//! - What holds an agent is never the agent's to change, whatever it declared.
 
 use super::record::{Intent, Ownership, State, Viewer};
 use super::scope::{Relation, is_state};
+use crate::alias::Reading;
 use crate::path::{RawPath, RepoPath};
+use crate::protect;
 
 /// Why a write must not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,11 +16,13 @@ pub enum Denied {
     /// Nobody declared a change that is active now.
     #[error("no declared change is active here, so nothing may be edited")]
     NoIntent,
-    /// It belongs to the tool.
-    #[error("`{path}` belongs to provost, and no agent edits it")]
-    State {
+    /// No change covers it, whatever it declares.
+    #[error("`{path}` {why}, and is a person's")]
+    Never {
         /// Which path.
         path: RepoPath,
+        /// Why.
+        why: &'static str,
     },
     /// The change itself rules it out.
     #[error("`{path}` is forbidden by the declared change {intent_id}")]
@@ -62,10 +70,35 @@ pub fn active<'a>(
     intents.iter().filter(is_meant).filter(may_edit).collect()
 }
 
+/// Why no change may cover `path`, if none may.
+///
+/// The directory that holds the settings of an agent's hooks counts as well, because who moves it
+/// moves them; other files in it can be declared.
+pub fn never(path: &RepoPath) -> Option<&'static str> {
+    const BASELINES: [&str; 3] = [
+        "provost.baseline.json",
+        "provost-baseline.json",
+        "codeclone.baseline.json",
+    ];
+    if protect::control_directory(path).is_some() {
+        return Some("belongs to git or provost");
+    }
+    let parts: Vec<Reading> = path.parts().map(Reading::of).collect();
+    let name = parts.last()?;
+    if is_state(path.as_str()) || BASELINES.iter().any(|own| name.is(own)) {
+        return Some("says what the repository accepts, or belongs to provost");
+    }
+    let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
+    let settings = above.is_some_and(|above| above.is(".claude")) && name.begins("settings.");
+    let holds = settings || name.is(".claude") || parts.iter().any(|part| part.is(".codex"));
+    holds.then_some("decides how agents are held")
+}
+
 /// Whether one of the `active` changes covers a write to `path`.
 pub fn judge(path: &RepoPath, active: &[&Intent]) -> Result<(), Denied> {
-    if is_state(path.as_str()) {
-        return Err(Denied::State { path: path.clone() });
+    if let Some(why) = never(path) {
+        let path = path.clone();
+        return Err(Denied::Never { path, why });
     }
     let raw = RawPath::new(path.as_str());
     let declares = |intent: &&&Intent| intent.scope.relation(&raw) != Relation::Outside;
@@ -146,7 +179,7 @@ mod tests {
         ));
         assert!(matches!(
             judge(&path(".provost/registry.db"), &active),
-            Err(Denied::State { .. })
+            Err(Denied::Never { .. })
         ));
         for outside in ["a.txt.bak", "documents", "c"] {
             assert!(
@@ -155,5 +188,35 @@ mod tests {
             );
         }
         assert_eq!(judge(&path("c"), &[]), Err(Denied::NoIntent));
+    }
+
+    #[test]
+    fn what_holds_an_agent_is_never_declared() {
+        let held = [
+            ".git",
+            ".git/config",
+            "sub/.GIT/hooks/pre-commit",
+            ".provost/registry.db",
+            ".claude",
+            ".claude/settings.json",
+            "sub/.Claude/settings.local.json",
+            ".codex/hooks.json",
+            ".codex",
+            "provost.baseline.json",
+            "sub/provost.baseline.json",
+            ".codeclone/x",
+        ];
+        for held in held {
+            assert!(never(&path(held)).is_some(), "{held}");
+        }
+        let free = [
+            ".claude/skills/a.md",
+            "settings.json",
+            ".github/x",
+            "codex/a",
+        ];
+        for free in free {
+            assert_eq!(never(&path(free)), None, "{free}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::never;
 use crate::json;
 use crate::object::sha256;
 use crate::path::{PathError, RawPath, RepoPath};
@@ -59,6 +60,16 @@ pub enum ScopeError {
         list: &'static str,
         /// Which entry.
         entry: String,
+    },
+    /// An entry is nothing that a change may cover.
+    #[error("`{entry}` in `{list}` {why}: no change may declare it")]
+    Never {
+        /// Which list.
+        list: &'static str,
+        /// Which entry.
+        entry: RepoPath,
+        /// Why.
+        why: &'static str,
     },
     /// An entry is no path inside the repository.
     #[error("`{}` in `{list}` {why}", shown(entry))]
@@ -149,6 +160,21 @@ pub fn normalise<S: AsRef<str>>(
     Ok(paths)
 }
 
+/// Refuses entries that no change may cover (R25), before anything is done under it.
+fn declarable(list: &'static str, entries: &[RepoPath]) -> Result<(), ScopeError> {
+    let refused = entries
+        .iter()
+        .find_map(|entry| Some((entry, never(entry)?)));
+    match refused {
+        None => Ok(()),
+        Some((entry, why)) => Err(ScopeError::Never {
+            list,
+            entry: entry.clone(),
+            why,
+        }),
+    }
+}
+
 /// A pattern that fits `text` and nothing else.
 fn literal(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
@@ -179,6 +205,8 @@ impl ChangeScope {
             return Err(ScopeError::Empty);
         }
         let mut allowed_related = normalise("allowed_related", related, below)?;
+        declarable("allowed_files", &allowed_files)?;
+        declarable("allowed_related", &allowed_related)?;
         allowed_related.retain(|path| allowed_files.binary_search(path).is_err());
         // The root is no pattern, whatever its name looks like.
         let mut patterns = normalise("forbidden", forbidden, &literal(below))?;
@@ -307,6 +335,29 @@ mod tests {
             assert!(scope.forbids(path), "{path}");
         }
         assert!(!scope.forbids("a"));
+    }
+
+    #[test]
+    fn r25_nobody_declares_what_is_always_forbidden() {
+        for held in [
+            ".git",
+            "a/.git/x",
+            ".provost/x",
+            "provost.baseline.json",
+            ".codex/x",
+        ] {
+            let declared = parse(&["a.py", held]);
+            assert!(matches!(declared, Err(ScopeError::Never { .. })), "{held}");
+            let related = ChangeScope::parse(&["a.py"], &[held], &[], "");
+            assert!(matches!(related, Err(ScopeError::Never { .. })), "{held}");
+            assert!(ChangeScope::parse(&["a.py"], &[], &[held], "").is_ok());
+        }
+        let below = ChangeScope::parse(&["provost.baseline.json"], &[], &[], "sub");
+        assert_eq!(
+            below.unwrap_err().to_string(),
+            "`sub/provost.baseline.json` in `allowed_files` says what the repository accepts, or \
+             belongs to provost: no change may declare it"
+        );
     }
 
     #[test]

@@ -1,301 +1,302 @@
 //! Finds what a command line plainly writes: redirections, and programs that are known to write.
 //!
-//! This is no shell. A program that writes on its own (a compiler, a script) is not seen here; the
-//! finish of a change sees what it left. A target that only a shell could compute is an error.
+//! This is no shell, and no box. A program that writes on its own (a compiler, a script, an
+//! interpreter) is not seen here; the finish of a change sees what it left.
+//!
+//! # Invariants
+//!
+//! - A target, a directory or a program that only a shell could compute is an error, where it decides
+//!   what is written.
+//! - What is run inside of something else (`$(…)`, `sh -c`, `timeout`, `xargs`, `find -exec`) is looked
+//!   at as if it stood alone.
+//! - After `cd` a path is seen from every directory that the shell may be in by then.
 
-use super::{EventError, patch};
+mod archive;
+mod cut;
+mod fetch;
+mod git;
+mod options;
+mod own;
+mod program;
+mod script;
+mod search;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod token;
+mod wrapper;
 
-/// A piece of a command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    /// A word, and whether a shell would still compute something in it.
-    Word(String, bool),
-    /// The next word is written to.
-    Into,
-    /// The next word is not: it is read, or copied from another descriptor.
-    From,
-    /// The end of one simple command.
-    End,
-}
+use self::cut::cut;
+use self::token::{End, Token, Word};
+use super::EventError;
+
+/// How deep scripts may stand in one another.
+const DEEPEST: usize = 12;
+
+/// In how many directories a shell may be before we say that nobody knows.
+const MOST_DIRECTORIES: usize = 16;
 
 /// The paths that `line` plainly writes.
 pub(super) fn writes(line: &str) -> Result<Vec<String>, EventError> {
-    let mut paths = Vec::new();
-    let mut words: Vec<(String, bool)> = Vec::new();
-    let mut tokens = tokens(line).into_iter();
-    while let Some(token) = tokens.next() {
-        match token {
-            Token::Word(word, computed) => words.push((word, computed)),
-            Token::Into => match tokens.next() {
-                Some(Token::Word(word, computed)) => add(&mut paths, &word, computed)?,
-                _ => return Err(EventError::Target(String::new())),
-            },
-            Token::From => {
-                tokens.next();
-            }
-            Token::End => command(&std::mem::take(&mut words), line, &mut paths)?,
-        }
-    }
-    Ok(paths)
-}
-
-/// Adds a target, unless it is a device that keeps nothing.
-fn add(paths: &mut Vec<String>, word: &str, computed: bool) -> Result<(), EventError> {
-    const NOTHING: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
-    if NOTHING.contains(&word) {
-        return Ok(());
-    }
-    if computed || word.is_empty() {
-        return Err(EventError::Target(word.chars().take(80).collect()));
-    }
-    paths.push(word.to_owned());
-    Ok(())
+    let mut reader = Reader {
+        paths: Vec::new(),
+        directories: vec![Some(String::new())],
+        is_sure: true,
+        depth: 0,
+    };
+    reader.script(line)?;
+    Ok(reader.paths)
 }
 
 /// Whether `word` only goes before the name of a program.
-fn is_prefix(word: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "sudo", "env", "command", "time", "nohup", "then", "do", "else", "!", "{",
+fn is_opening(word: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "!", "{", "do", "elif", "else", "if", "then", "until", "while",
     ];
+    WORDS.contains(&word) || is_assignment(word)
+}
+
+/// Whether `word` sets a variable.
+fn is_assignment(word: &str) -> bool {
     let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+        !name.is_empty() && name.bytes().all(is_part)
     };
-    let assigns = word.split_once('=').is_some_and(|(name, _)| is_name(name));
-    assigns || WORDS.contains(&word)
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
-/// What one simple command writes.
-fn command(
-    words: &[(String, bool)],
-    line: &str,
-    paths: &mut Vec<String>,
-) -> Result<(), EventError> {
-    let start = words.iter().position(|(word, _)| !is_prefix(word));
-    let Some((name, arguments)) = start.and_then(|at| words[at..].split_first()) else {
-        return Ok(());
-    };
-    let name = name.0.rsplit('/').next().unwrap_or_default();
-    let plain = || arguments.iter().filter(|(word, _)| !word.starts_with('-'));
-    let has = |flag: &str| arguments.iter().any(|(word, _)| word == flag);
-    match name {
-        "tee" | "touch" | "rm" | "rmdir" | "mkdir" | "unlink" | "truncate" | "mv" => {
-            // The size of `truncate -s SIZE` is a word of its own.
-            let skip = usize::from(name == "truncate" && (has("-s") || has("--size")));
-            plain()
-                .skip(skip)
-                .try_for_each(|(word, computed)| add(paths, word, *computed))
-        }
-        "cp" | "ln" | "install" | "rsync" => match plain().next_back() {
-            Some((word, computed)) => add(paths, word, *computed),
-            None => Ok(()),
-        },
-        "chmod" | "chown" => plain()
-            .skip(1)
-            .try_for_each(|(word, computed)| add(paths, word, *computed)),
-        "sed" | "perl" => {
-            let in_place = |word: &str| {
-                word.starts_with("--in-place")
-                    || (word.starts_with('-') && !word.starts_with("--") && word.contains('i'))
-            };
-            if !arguments.iter().any(|(word, _)| in_place(word)) {
-                return Ok(());
-            }
-            // The script is the first word, unless a flag brought it.
-            let scripts = usize::from(!(has("-e") || has("-f")));
-            plain()
-                .skip(scripts)
-                .try_for_each(|(word, computed)| add(paths, word, *computed))
-        }
-        "dd" => arguments
-            .iter()
-            .filter_map(|(word, computed)| Some((word.strip_prefix("of=")?, *computed)))
-            .try_for_each(|(word, computed)| add(paths, word, computed)),
-        "apply_patch" | "applypatch" => {
-            paths.extend(patch::paths(line)?);
-            Ok(())
-        }
-        "sh" | "bash" | "dash" | "zsh" => {
-            let script = arguments
-                .iter()
-                .position(|(word, _)| word == "-c" || word == "-lc")
-                .and_then(|at| arguments.get(at + 1));
-            match script {
-                Some((script, false)) => {
-                    paths.extend(writes(script)?);
-                    Ok(())
-                }
-                Some((script, true)) => Err(EventError::Target(script.chars().take(80).collect())),
-                None => Ok(()),
-            }
-        }
-        "git" => git(arguments),
-        _ => Ok(()),
-    }
+/// As much of a text as an answer repeats.
+fn short(text: &str) -> String {
+    super::short(text)
 }
 
-/// What git does to files goes beyond what its words name.
-fn git(arguments: &[(String, bool)]) -> Result<(), EventError> {
-    const WRITING: [&str; 12] = [
-        "apply",
-        "am",
-        "checkout",
-        "cherry-pick",
-        "clean",
-        "merge",
-        "mv",
-        "pull",
-        "rebase",
-        "reset",
-        "restore",
-        "rm",
-    ];
-    let verb = arguments.iter().find(|(word, _)| !word.starts_with('-'));
-    match verb {
-        Some((verb, _)) if WRITING.contains(&verb.as_str()) || verb == "stash" => {
-            Err(EventError::Target(format!("whatever git {verb} changes")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Cuts a command line into pieces, by the rules that shells share about quotes.
-fn tokens(line: &str) -> Vec<Token> {
-    let mut cutter = Cutter::default();
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => match letters.next() {
-                Some('\n') | None => {}
-                Some(next) => cutter.push(next),
-            },
-            '\'' => {
-                cutter.quoted();
-                for next in letters.by_ref().take_while(|next| *next != '\'') {
-                    cutter.push(next);
-                }
-            }
-            '"' => {
-                cutter.quoted();
-                while let Some(next) = letters.next() {
-                    match next {
-                        '"' => break,
-                        '\\' => cutter.push(letters.next().unwrap_or('\\')),
-                        '$' | '`' => cutter.computed(next),
-                        next => cutter.push(next),
-                    }
-                }
-            }
-            '$' | '`' | '*' | '?' | '[' => cutter.computed(letter),
-            '~' if cutter.word.is_none() => cutter.computed(letter),
-            '#' if cutter.word.is_none() => {
-                while letters.next_if(|next| *next != '\n').is_some() {}
-            }
-            '>' => {
-                cutter.drop_descriptor();
-                let _ = letters.next_if(|next| matches!(next, '>' | '|'));
-                if letters.next_if_eq(&'&').is_some() {
-                    let copies = letters
-                        .peek()
-                        .is_some_and(|next| next.is_ascii_digit() || *next == '-');
-                    cutter.put(if copies { Token::From } else { Token::Into });
-                } else {
-                    cutter.put(Token::Into);
-                }
-            }
-            '<' => {
-                cutter.drop_descriptor();
-                if letters.next_if_eq(&'<').is_some() {
-                    if letters.next_if_eq(&'<').is_none() {
-                        let _ = letters.next_if_eq(&'-');
-                        cutter.heredocs += 1;
-                    }
-                } else if letters.next_if_eq(&'>').is_some() {
-                    cutter.put(Token::Into);
-                    continue;
-                }
-                let _ = letters.next_if_eq(&'&');
-                cutter.put(Token::From);
-            }
-            '&' if letters.peek() == Some(&'>') => cutter.end_word(),
-            '\n' if cutter.heredocs > 0 => {
-                cutter.put(Token::End);
-                let rest: String = letters.by_ref().collect();
-                let rest = cutter.skip_heredocs(&rest);
-                cutter.tokens.extend(tokens(&rest));
-            }
-            ';' | '&' | '|' | '(' | ')' | '\n' => cutter.put(Token::End),
-            letter if letter.is_whitespace() => cutter.end_word(),
-            letter => cutter.push(letter),
-        }
-    }
-    cutter.put(Token::End);
-    cutter.tokens
-}
-
+/// One simple command: its words, and the texts that it reads.
 #[derive(Default)]
-struct Cutter {
-    tokens: Vec<Token>,
-    word: Option<(String, bool)>,
-    heredocs: usize,
+struct Simple {
+    words: Vec<Word>,
+    documents: Vec<Word>,
 }
 
-impl Cutter {
-    fn quoted(&mut self) -> &mut (String, bool) {
-        self.word.get_or_insert_default()
-    }
+/// Where the shell is, by what it did so far.
+#[derive(Clone)]
+struct Whereabouts {
+    /// Where it was when the list of commands began.
+    before: Vec<Option<String>>,
+    /// Whether everything since was done for sure.
+    is_sure: bool,
+}
 
-    fn push(&mut self, letter: char) {
-        self.quoted().0.push(letter);
-    }
+/// Collects what is written.
+struct Reader {
+    paths: Vec<String>,
+    /// The directories that the shell may be in, seen from where it began; nothing if nobody knows.
+    directories: Vec<Option<String>>,
+    /// Whether the command that is looked at is surely done, here and in this shell.
+    is_sure: bool,
+    depth: usize,
+}
 
-    fn computed(&mut self, letter: char) {
-        let word = self.quoted();
-        word.0.push(letter);
-        word.1 = true;
-    }
-
-    fn end_word(&mut self) {
-        if let Some((word, computed)) = self.word.take() {
-            self.tokens.push(Token::Word(word, computed));
+impl Reader {
+    /// Looks at a script that runs in this shell.
+    fn script(&mut self, text: &str) -> Result<(), EventError> {
+        if self.depth == DEEPEST {
+            return Err(EventError::Deep);
         }
+        self.depth += 1;
+        let tokens = cut(text);
+        if wanders(&tokens) {
+            self.may_be_in(vec![None]);
+        }
+        let done = self.tokens(tokens, text);
+        self.depth -= 1;
+        done
     }
 
-    fn put(&mut self, token: Token) {
-        self.end_word();
-        self.tokens.push(token);
+    /// Looks at a script that runs in a shell of its own.
+    fn aside(&mut self, text: &str) -> Result<(), EventError> {
+        let here = self.directories.clone();
+        let done = self.script(text);
+        self.directories = here;
+        done
     }
 
-    /// The number in `2>` is no word.
-    fn drop_descriptor(&mut self) {
-        let is_number = |(word, _): &(String, bool)| {
-            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+    fn tokens(&mut self, tokens: Vec<Token>, line: &str) -> Result<(), EventError> {
+        let mut now = Whereabouts {
+            before: self.directories.clone(),
+            is_sure: true,
         };
-        if self.word.as_ref().is_some_and(is_number) {
-            self.word = None;
-        }
-    }
-
-    /// What follows the bodies of the documents that began on this line.
-    fn skip_heredocs(&mut self, rest: &str) -> String {
-        let mut ends = Vec::new();
-        for pair in self.tokens.windows(2) {
-            if let [Token::From, Token::Word(word, _)] = pair {
-                ends.push(word.clone());
+        let mut stack: Vec<(Vec<Option<String>>, Whereabouts)> = Vec::new();
+        let mut simple = Simple::default();
+        let mut last = End::Then;
+        let mut tokens = tokens.into_iter();
+        while let Some(token) = tokens.next() {
+            match token {
+                Token::Word(word) => simple.words.push(word),
+                Token::Into => {
+                    let word = self.operand(&mut tokens)?;
+                    self.add(&word.unwrap_or_default())?;
+                }
+                Token::From => {
+                    self.operand(&mut tokens)?;
+                }
+                Token::Text => simple.documents.extend(self.operand(&mut tokens)?),
+                Token::Document(word) => simple.documents.push(word),
+                Token::Script(text) => self.aside(&text)?,
+                // Its body is looked at where it stands.
+                Token::Define => simple = Simple::default(),
+                Token::Open => {
+                    self.is_sure = false;
+                    self.simple(&std::mem::take(&mut simple), line)?;
+                    stack.push((self.directories.clone(), now.clone()));
+                    now.before.clone_from(&self.directories);
+                    now.is_sure = true;
+                    last = End::Then;
+                }
+                Token::Close => {
+                    let simple = std::mem::take(&mut simple);
+                    self.is_sure = now.is_sure && last != End::Aside;
+                    let left = stack.pop();
+                    // One word before a sign that closes nothing is a pattern of `case`.
+                    if left.is_some() || simple.words.len() > 1 {
+                        self.simple(&simple, line)?;
+                    }
+                    if let Some((directories, outer)) = left {
+                        self.directories = directories;
+                        now = outer;
+                    }
+                }
+                Token::End(end) => {
+                    self.is_sure =
+                        now.is_sure && last != End::Aside && matches!(end, End::And | End::Then);
+                    self.simple(&std::mem::take(&mut simple), line)?;
+                    match end {
+                        End::And | End::Aside => {}
+                        End::Or => now.is_sure = false,
+                        End::Then => {
+                            // Any command of the list may have failed, and `cd` not be done.
+                            self.may_be_in(std::mem::take(&mut now.before));
+                            now.before.clone_from(&self.directories);
+                            now.is_sure = true;
+                        }
+                    }
+                    last = end;
+                }
             }
         }
-        let ends = ends.split_off(ends.len().saturating_sub(self.heredocs));
-        self.heredocs = 0;
-        let mut lines = rest.lines();
-        for end in ends {
-            // A document without its end goes to the end of the text.
-            while lines
-                .next()
-                .is_some_and(|line| line.trim_start_matches('\t') != end)
-            {}
-        }
-        lines.collect::<Vec<_>>().join("\n")
+        Ok(())
     }
+
+    /// The word that a redirection is about.
+    fn operand(
+        &mut self,
+        tokens: &mut impl Iterator<Item = Token>,
+    ) -> Result<Option<Word>, EventError> {
+        loop {
+            match tokens.next() {
+                Some(Token::Script(text)) => self.aside(&text)?,
+                Some(Token::Word(word)) => return Ok(Some(word)),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, line: &str) -> Result<(), EventError> {
+        program::run(self, &simple.words, &simple.documents, line)
+    }
+
+    /// Takes `word` for something that is written, unless it is a device that keeps nothing.
+    fn add(&mut self, word: &Word) -> Result<(), EventError> {
+        const NOTHING: [&str; 5] = [
+            "/dev/null",
+            "/dev/stdout",
+            "/dev/stderr",
+            "/dev/tty",
+            "/dev/full",
+        ];
+        let text = word.text.as_str();
+        if NOTHING.contains(&text) || text.starts_with("/dev/fd/") {
+            return Ok(());
+        }
+        if word.computed || text.is_empty() {
+            return Err(EventError::Target(short(text)));
+        }
+        if text.starts_with('/') {
+            self.paths.push(text.to_owned());
+            return Ok(());
+        }
+        for directory in &self.directories {
+            self.paths.push(match directory.as_deref() {
+                None => return Err(EventError::Directory(short(text))),
+                Some("") => text.to_owned(),
+                Some(directory) => format!("{directory}/{text}"),
+            });
+        }
+        Ok(())
+    }
+
+    fn add_all<'a>(&mut self, words: impl IntoIterator<Item = &'a Word>) -> Result<(), EventError> {
+        words.into_iter().try_for_each(|word| self.add(word))
+    }
+
+    /// The directories that `word` leads to from here.
+    fn leads_to(&self, word: &Word) -> Vec<Option<String>> {
+        if word.computed || word.text == "-" || word.text.is_empty() {
+            return vec![None];
+        }
+        if word.text.starts_with('/') {
+            return vec![Some(word.text.clone())];
+        }
+        let below = |directory: &Option<String>| match directory.as_deref()? {
+            "" => Some(word.text.clone()),
+            directory => Some(format!("{directory}/{}", word.text)),
+        };
+        self.directories.iter().map(below).collect()
+    }
+
+    fn may_be_in(&mut self, directories: Vec<Option<String>>) {
+        for directory in directories {
+            if !self.directories.contains(&directory) {
+                self.directories.push(directory);
+            }
+        }
+        if self.directories.len() > MOST_DIRECTORIES {
+            self.directories = vec![None];
+        }
+    }
+
+    /// The shell goes to `directories`, if it gets there.
+    fn go(&mut self, directories: Vec<Option<String>>) {
+        if self.is_sure {
+            self.directories = directories;
+        } else {
+            self.may_be_in(directories);
+        }
+    }
+
+    /// Looks at something that is done in the directory `word`, and comes back.
+    fn inside<T>(
+        &mut self,
+        word: Option<&Word>,
+        look: impl FnOnce(&mut Self) -> Result<T, EventError>,
+    ) -> Result<T, EventError> {
+        let here = self.directories.clone();
+        if let Some(word) = word {
+            self.directories = self.leads_to(word);
+        }
+        let done = look(self);
+        self.directories = here;
+        done
+    }
+}
+
+/// Whether the shell changes its directory where the order of the text is not the order of things.
+fn wanders(tokens: &[Token]) -> bool {
+    const REPEATING: [&str; 6] = ["for", "while", "until", "select", "case", "function"];
+    let has = |names: &[&str]| {
+        tokens
+            .iter()
+            .any(|token| matches!(token, Token::Word(word) if names.contains(&word.text.as_str())))
+    };
+    has(&["cd", "pushd", "popd"]) && (has(&REPEATING) || tokens.contains(&Token::Define))
 }

@@ -27,6 +27,9 @@ const LONGEST: usize = 20_000;
 /// The longest name of a commit, in bytes.
 const LONGEST_REV: usize = 1000;
 
+/// The longest time that is taken for one, in seconds: a year.
+const LONGEST_TIME: i64 = 31_536_000;
+
 /// The longest review that is kept, in characters.
 const LONGEST_REVIEW: usize = 50_000;
 
@@ -109,9 +112,20 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number of seconds; what is no whole number is as good as nothing (R18).
-    pub fn seconds(&mut self, name: &'static str) -> Option<i64> {
-        self.value(name).and_then(Value::as_i64)
+    /// A number of seconds.
+    ///
+    /// A short or a long time becomes the shortest or longest that there is (R18); what is no time at
+    /// all is refused, because an agent that asked for something must not believe that it got it.
+    pub fn seconds(&mut self, name: &'static str) -> Result<Option<i64>, ArgumentError> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(seconds) if (1..=LONGEST_TIME).contains(&seconds) => Ok(Some(seconds)),
+                _ => wrong(format!(
+                    "`{name}` is a whole number of seconds, from 1 to {LONGEST_TIME}"
+                )),
+            },
+        }
     }
 
     /// Refuses names that nobody reads.
@@ -243,7 +257,7 @@ pub fn start(
         on_conflict,
         policy,
         strictness: arguments.strictness()?,
-        ttl: arguments.seconds("ttl_seconds"),
+        ttl: arguments.seconds("ttl_seconds")?,
         depth,
     };
     arguments.end()?;
@@ -394,6 +408,29 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_a_whole_number_of_seconds() {
+        let mut given = Map::new();
+        for (value, want) in [
+            (json!(null), Some(None)),
+            (json!(1), Some(Some(1))),
+            (json!(86_400), Some(Some(86_400))),
+            (json!(100_000), Some(Some(100_000))),
+            (json!(0), None),
+            (json!(-60), None),
+            (json!(60.5), None),
+            (json!(60.0), None),
+            (json!(1_000_000_000_000_i64), None),
+            (json!(u64::MAX), None),
+            (json!("60"), None),
+            (json!(true), None),
+        ] {
+            given.insert("ttl_seconds".to_owned(), value.clone());
+            let read = Arguments::new(&given).seconds("ttl_seconds");
+            assert_eq!(read.ok(), want, "{value}");
+        }
+    }
+
+    #[test]
     fn arguments_that_make_no_sense_are_refused_in_words() {
         let scope = json!({ "allowed_files": ["a"] });
         let cases = [
@@ -420,7 +457,7 @@ mod tests {
             ),
             (
                 json!({ "root": ".", "intent": "x", "scope": scope, "ttl_seconds": "soon" }),
-                "fine",
+                "`ttl_seconds` is a whole number of seconds, from 1 to 31536000",
             ),
             (json!({ "intent_id": "i", "changed_files": ["a"] }), "fine"),
             (

@@ -1,13 +1,18 @@
 //! Writes the answers about intents.
 
 use provost_core::intent::answer::{Listed, Promoted, Recovered, Swept};
+use provost_core::intent::hygiene::AtStart;
 use provost_core::intent::record::{Intent, LEASE, Ownership, State, utc};
 use provost_core::intent::recover::{Refusal, Reset};
 use provost_core::intent::run::short;
+use provost_core::path::RawPath;
 use serde_json::{Value, json};
 
-use super::seen;
 use super::start::{at_start, blocked_by};
+use super::{raw, seen};
+
+/// How many paths are told of those that moved.
+const MOST_MOVED: usize = 20;
 
 fn described(intent: &Intent, ownership: Ownership) -> Value {
     json!({
@@ -120,19 +125,33 @@ pub fn renewed(intent_id: &str, intent: Option<&Intent>) -> Value {
     }
 }
 
+/// Who waited may edit.
+fn let_in(intent: &Intent, dirt: &AtStart, moved: &[RawPath]) -> Value {
+    let mut value = json!({
+        "intent_id": intent.intent_id,
+        "status": "active",
+        "edit_allowed": true,
+        "run_id": short(&intent.run_id),
+        "before_run_pinned": true,
+        "workspace_hygiene": at_start(dirt, &intent.root, false),
+        "lease_expires_at_utc": utc(intent.lease_expires_at()),
+        "message": "you may edit the files of the scope",
+    });
+    if !moved.is_empty() {
+        value["changed_since_analysis"] = raw(&intent.root, moved.iter().take(MOST_MOVED));
+        value["next_step"] = json!(
+            "the checkout moved on since the analysis that you are judged by, so what others did \
+             since counts as yours: to be judged by your own work, clear this intent, analyse the \
+             repository and start again"
+        );
+    }
+    value
+}
+
 /// What a promotion came to.
 pub fn promoted(answer: &Promoted) -> Value {
     match answer {
-        Promoted::Active(intent, dirt) => json!({
-            "intent_id": intent.intent_id,
-            "status": "active",
-            "edit_allowed": true,
-            "run_id": short(&intent.run_id),
-            "before_run_pinned": true,
-            "workspace_hygiene": at_start(dirt, &intent.root, false),
-            "lease_expires_at_utc": utc(intent.lease_expires_at()),
-            "message": "you may edit the files of the scope",
-        }),
+        Promoted::Active(intent, dirt, moved) => let_in(intent, dirt, moved),
         Promoted::Queued(intent, others, position) => json!({
             "intent_id": intent.intent_id,
             "status": "queued",
@@ -191,7 +210,7 @@ pub fn recovered(intent_id: &str, answer: &Recovered, now: i64) -> Value {
             "new_owner": owner(intent),
             "recovered_at_utc": utc(now),
             "previous_workspace_record_removed": true,
-            "changed_since_declaration": super::raw(&intent.root, changed),
+            "changed_since_declaration": raw(&intent.root, changed),
         }),
         Recovered::No(refusal) => {
             let details = match refusal {

@@ -57,6 +57,9 @@ pub fn started(
         return Value::Object(fields);
     };
     put("run_id", json!(short(&intent.run_id)));
+    if !answer.replaced.is_empty() {
+        put("replaced", json!(answer.replaced));
+    }
     if answer.replay {
         replay(intent, now, &mut put);
         return Value::Object(fields);

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::finish::{changed, remember};
 use super::ports::{Entry, IntentRegistry};
+use super::start::drifted;
 use super::{ChangeError, Ports, Session, wrong};
 
 /// Lists all intents; what is over is closed on the way (R23).
@@ -244,6 +245,10 @@ pub fn promote(
         Ok(workspace) => Ok(workspace),
         Err(error) => Err(error.verdict().reason),
     };
+    let moved = match &workspace {
+        Ok(now) => drifted(ports, head, now)?,
+        Err(_) => BTreeSet::new(),
+    };
     let alive = ports.alive;
     let mut answer = Promoted::RunEvicted(Box::new(intent.clone()));
     ports.registry.turn(None, &mut |known| {
@@ -263,9 +268,12 @@ pub fn promote(
         };
         let (decided, entry) = settle(own, &known.intents, &known.leases, &workspace, &viewer);
         answer = decided;
+        if let Promoted::Active(_, _, stale) = &mut answer {
+            stale.extend(moved.iter().cloned());
+        }
         entry.into_iter().collect()
     })?;
-    if let Promoted::Active(promoted, _) = &answer {
+    if let Promoted::Active(promoted, ..) = &answer {
         // The file says what was declared and stays; what became of it is in the record.
         let before = (BEFORE, promoted.report_digest.clone());
         let facts = json!({ "workspace_digest": promoted.workspace_digest });
@@ -318,7 +326,7 @@ fn settle(
         what: Some(Happening::Promoted),
     };
     (
-        Promoted::Active(Box::new(intent), dirt.clone()),
+        Promoted::Active(Box::new(intent), dirt.clone(), Vec::new()),
         Some(entry),
     )
 }

@@ -78,6 +78,7 @@ pub fn start(
         entries
     })?;
     ports.note_closed(&replaced);
+    answer.replaced = replaced.into_iter().map(|one| one.intent_id).collect();
     if answer.replay {
         // Whoever answered first may have died before it was written down.
         if let Some(intent) = &answer.intent {
@@ -206,6 +207,7 @@ fn settle(
         blast_digest: None,
         budget: None,
         replay: replayed.is_some(),
+        replaced: Vec::new(),
         next_step,
         unread: known.unread.clone(),
         conflicts: found,
@@ -300,7 +302,7 @@ fn accepted(head: &RunHead) -> Value {
 }
 
 /// What differs from the run although git calls it clean.
-fn drifted(
+pub(super) fn drifted(
     ports: &Ports<'_>,
     head: &RunHead,
     now: &Workspace,

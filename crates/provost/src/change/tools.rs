@@ -97,8 +97,8 @@ fn manage(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     let root = arguments.text("root")?;
     let intent_id = arguments.text("intent_id")?;
     let run = arguments.text("run_id")?;
-    let ttl = arguments.seconds("ttl_seconds");
-    let lease = arguments.seconds("lease_seconds");
+    let ttl = arguments.seconds("ttl_seconds")?;
+    let lease = arguments.seconds("lease_seconds")?;
     if action == "declare" {
         return declare(desk, given);
     }

@@ -1,7 +1,13 @@
 //! `provost change`: controlled changes from the command line, with the answers of the MCP tools.
 //!
 //! Each call is a process of its own, so an agent is known by a name (`--agent`, `PROVOST_AGENT`) or
-//! else by the process that started us, which for a person is the shell of the terminal.
+//! else by the process that started us, which for a person is the shell of the terminal. `--json` has
+//! the whole answer; a person reads what became of the request, and which command comes next.
+
+mod words;
+
+use words::Asked;
+pub(super) use words::row;
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
@@ -12,6 +18,8 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::change::{Desk, Identity};
+use crate::place::Place;
+use crate::show::Reader;
 
 #[derive(Args)]
 pub(super) struct Change {
@@ -28,7 +36,7 @@ pub(super) struct Change {
     command: Command,
 }
 
-#[derive(Subcommand)]
+#[derive(Subcommand, Clone)]
 #[command(defer = true)]
 enum Command {
     /// Analyse the checkout; needed before a start, and again after the last edit.
@@ -71,7 +79,7 @@ enum Command {
     Reset(Which),
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Analysis {
     /// Where findings are listed that the repository accepts; without it `provost.baseline.json`, if
     /// that is there.
@@ -79,7 +87,7 @@ struct Analysis {
     baseline: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Gates {
     /// The analysis; without one, the newest.
     #[arg(long, value_name = "RUN")]
@@ -91,7 +99,7 @@ struct Gates {
     gates: Vec<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Start {
     /// What you will do, in words.
     intent: String,
@@ -117,7 +125,7 @@ struct Start {
     ttl: Option<i64>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Finish {
     #[command(flatten)]
     touched: Touched,
@@ -143,7 +151,7 @@ struct Finish {
     full: bool,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Touched {
     /// The intent.
     intent: String,
@@ -157,19 +165,19 @@ struct Touched {
     diff: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Which {
     /// The intent.
     intent: String,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Maybe {
     /// The intent; without one, all of yours.
     intent: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Renew {
     /// The intent.
     intent: String,
@@ -179,7 +187,7 @@ struct Renew {
     seconds: Option<i64>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Recover {
     /// The intent.
     intent: String,
@@ -189,7 +197,7 @@ struct Recover {
     run: String,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Verify {
     /// Your intent; or name the analysis from before.
     #[arg(long, value_name = "INTENT")]
@@ -208,13 +216,13 @@ struct Verify {
     files: Vec<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Digest {
     /// The digest that the finish or the start told, or its name.
     digest: String,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Compare {
     /// The analysis from before.
     before: String,
@@ -223,7 +231,7 @@ struct Compare {
     after: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct Claims {
     /// The text.
     text: String,
@@ -233,7 +241,7 @@ struct Claims {
     run: Option<String>,
 }
 
-pub(super) fn run(change: &Change) -> Outcome {
+pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
     let set = std::env::var("PROVOST_AGENT")
         .ok()
         .filter(|name| !name.is_empty());
@@ -243,7 +251,11 @@ pub(super) fn run(change: &Change) -> Outcome {
         Identity::Named(name) => name.clone(),
         Identity::Process(_) | Identity::Caller(_) => "command line".to_owned(),
     };
-    let (tool, given) = request(&change.command, &change.root);
+    let command = meant(&change.command, &change.root)?;
+    let (tool, mut given) = request(&command, &change.root);
+    if reader == Reader::Person && matches!(command, Command::Receipt(_)) {
+        given.insert("format".to_owned(), json!("markdown"));
+    }
     let answer = Desk::new(identity, &label).call(tool, &given);
     let value = answer.map_err(|trouble| {
         let failure = trouble.failure();
@@ -255,7 +267,45 @@ pub(super) fn run(change: &Change) -> Outcome {
         }
         failure
     })?;
-    Ok(shown(value))
+    let asked = Asked {
+        command: &command,
+        agent: change.agent.as_deref(),
+        root: &change.root,
+    };
+    Ok(shown(&asked, value))
+}
+
+/// The command, with the whole name of the change that a part of one stands for.
+fn meant(command: &Command, root: &str) -> Result<Command, Failure> {
+    let mut command = command.clone();
+    let typed = match &mut command {
+        Command::Finish(finish) => Some(&mut finish.touched.intent),
+        Command::Check(touched) => Some(&mut touched.intent),
+        Command::Status(which) | Command::Promote(which) | Command::Reset(which) => {
+            Some(&mut which.intent)
+        }
+        Command::Clear(which) => which.intent.as_mut(),
+        Command::Renew(renew) => Some(&mut renew.intent),
+        Command::Recover(recover) => Some(&mut recover.intent),
+        Command::Verify(verify) => verify.intent.as_mut(),
+        Command::Analyze(_)
+        | Command::Start(_)
+        | Command::Queue(_)
+        | Command::List
+        | Command::Receipt(_)
+        | Command::Compare(_)
+        | Command::Claims(_)
+        | Command::Gates(_)
+        | Command::Blast(_)
+        | Command::Gc => None,
+    };
+    // Where there is no repository, the tool says so.
+    if let (Some(typed), Ok(place)) = (typed, Place::of(std::path::Path::new(root)))
+        && let Some(whole) = place.find_change(typed)?
+    {
+        *typed = whole;
+    }
+    Ok(command)
 }
 
 /// Who calls.
@@ -404,7 +454,7 @@ fn evidence(touched: &Touched, given: &mut Value) {
 }
 
 /// An answer, and how a command ends that got it.
-fn shown(value: Value) -> Answer {
+fn shown(asked: &Asked<'_>, value: Value) -> Answer {
     let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
         || value["claims"]["valid"] == json!(false)
@@ -422,45 +472,10 @@ fn shown(value: Value) -> Answer {
         _ if refused => Exit::No,
         _ => Exit::Yes,
     };
-    let text = serde_json::to_string_pretty(&brief(&value)).unwrap_or_default();
+    let text = words::told(asked, &value);
     Answer {
         exit,
         json: value,
         text,
     }
-}
-
-/// What a person wants to see of an answer; `--json` has all of it.
-fn brief(value: &Value) -> Value {
-    let Some(fields) = value.as_object() else {
-        return value.clone();
-    };
-    let long = [
-        "blast_radius",
-        "budget",
-        "receipt",
-        "verification",
-        "patch_trail",
-        "dirty_snapshot",
-    ];
-    let kept = fields.iter().filter(|(name, value)| {
-        !long.contains(&name.as_str()) && !value.is_null() && *value != &json!([])
-    });
-    let mut brief: Map<String, Value> = kept
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    // What the long parts are asked for by, later.
-    let names = [
-        ("receipt_digest", "/receipt/receipt_digest/value"),
-        (
-            "blast_artifact_id",
-            "/blast_radius/blast_artifact/blast_artifact_id",
-        ),
-    ];
-    for (name, place) in names {
-        if let Some(found) = value.pointer(place).filter(|found| !found.is_null()) {
-            brief.insert(name.to_owned(), found.clone());
-        }
-    }
-    Value::Object(brief)
 }

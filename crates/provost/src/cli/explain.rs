@@ -44,7 +44,7 @@ pub(super) struct Explain {
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
     /// known, how results are reviewed, what needs an approval, how contracts are planned and divided,
     /// how chains of them are run, how a board is kept, what packages are, what can be asked of a run
-    /// that is over, how source code is measured, how agents share a checkout; without one, all codes.
+    /// that is over, how source code is measured, how agents share a checkout; without one, all codes and pages.
     #[arg(
         value_name = "CODE|box|containers|contract|network|prepare|agents|review|approvals|plan|\
                       chain|board|packages|replay|structure|change-control"
@@ -64,7 +64,7 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     }
     let code = Code::parse(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no code `{name}`"))
-            .hint("`provost explain` lists all codes")
+            .hint("`provost explain` lists all codes and pages")
     })?;
     let json = json!({ "code": code, "exit": u8::from(code.exit()), "page": code.page() });
     Ok(Answer::data(json, code.page()))
@@ -86,6 +86,20 @@ fn list() -> Answer {
         )
     };
     let entry = |code: &Code| json!({ "code": code, "exit": u8::from(code.exit()), "summary": summary(*code) });
-    let text: String = Code::ALL.iter().map(row).collect();
-    Answer::data(Code::ALL.iter().map(entry).collect(), text)
+    let mut text: String = Code::ALL.iter().map(row).collect();
+    text += "\nPages about larger matters, by `provost explain NAME`:\n";
+    for (name, page) in PAGES {
+        text += &format!("{name:width$}     {}\n", title(page));
+    }
+    let pages = PAGES
+        .iter()
+        .map(|(name, page)| json!({ "page": name, "summary": title(page) }));
+    let entries = Code::ALL.iter().map(entry).chain(pages);
+    Answer::data(entries.collect(), text)
+}
+
+/// What a page is about.
+fn title(page: &str) -> &str {
+    let first = page.lines().next().unwrap_or_default();
+    first.trim_start_matches('#').trim()
 }

@@ -3,15 +3,21 @@
 use clap::Args;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
+use provost_core::intent::record::{Ownership, Viewer};
 use provost_core::json;
-use provost_host::clock;
+use provost_dialects::change as payload;
+use provost_engine::change::ports::IntentRegistry as _;
+use provost_host::{clock, owner};
+use provost_store::registry::Registry;
 use serde_json::{Value, json};
+
+use super::change;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{Landed, Stage};
 use crate::place::Place;
 use crate::show::{headline, plain};
-use crate::{history, input, report, times};
+use crate::{history, input, report, session, times};
 
 // Names a run.
 #[derive(Args)]
@@ -142,10 +148,23 @@ pub(super) fn status() -> Outcome {
     });
     open.reverse();
     let open = rows(&place, &open);
-    let mut text = match open.as_slice() {
-        [] => "nothing is going on\n".to_owned(),
-        rows => table(rows),
+    // What runs do is told also where nobody can say who else is there.
+    let changes = changes(&place);
+    let known = changes.as_deref().unwrap_or_default();
+    let mut text = match (open.as_slice(), known) {
+        ([], []) if changes.is_err() => String::new(),
+        ([], []) => "nothing is going on\n".to_owned(),
+        ([], _) => String::new(),
+        (rows, _) => table(rows),
     };
+    match &changes {
+        Ok(known) if known.is_empty() => {}
+        Ok(known) => {
+            text += "changes of this checkout:\n";
+            text += &known.iter().map(change::row).collect::<String>();
+        }
+        Err(failure) => text += &format!("changes cannot be told: {}\n", failure.reason),
+    }
     for row in open.iter().filter(|row| row["status"] == "WAITING") {
         let run_id = row["run_id"].as_str().unwrap_or_default();
         text += &format!("next: {}\n", history::go_on(run_id, Stage::Waiting));
@@ -153,5 +172,29 @@ pub(super) fn status() -> Outcome {
     if open.iter().any(|row| row["status"] == "INTERRUPTED") {
         text += "next: provost resume\n";
     }
-    Ok(Answer::data(json!({ "open": open }), text))
+    let json = json!({ "open": open, "changes": changes.ok() });
+    Ok(Answer::data(json, plain(&text)))
+}
+
+/// The controlled changes that are active or wait, as `provost change list` tells them.
+///
+/// Asking changes nothing: what is over is left for those who work here.
+fn changes(place: &Place) -> Result<Vec<Value>, Failure> {
+    let path = place.registry_path();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let me = session::owner()?;
+    let viewer = Viewer {
+        me: &me,
+        now: clock::now_millis(),
+        alive: &owner::alive,
+    };
+    let known = Registry::open(&path)?.look(None)?.intents;
+    let told = known.iter().filter_map(|intent| {
+        let ownership = intent.ownership(&viewer);
+        let goes_on = intent.state.is_open() && ownership != Ownership::Expired;
+        goes_on.then(|| payload::got(intent, ownership))
+    });
+    Ok(told.collect())
 }

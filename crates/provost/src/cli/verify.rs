@@ -11,12 +11,12 @@ use provost_core::bundle::verify::{
 };
 use provost_core::bundle::{change, sealed};
 use provost_core::code::Code;
-use provost_core::path::is_segment;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::place::Evidence;
 use crate::show::plain;
 
 /// The most findings a person is shown; a program gets all of them.
@@ -25,8 +25,8 @@ const MOST_SHOWN: usize = 50;
 /// Say whether a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run: its id, a part of it, or `last`; or a plan, a chain or
-    /// a controlled change.
+    /// The directory of a bundle, or a run, a plan, a chain or a controlled change: its id, a part of
+    /// it, or `last` for the last run.
     #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
@@ -107,29 +107,18 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
         Failure::new(Code::NotFound, reason).hint("give the directory of a bundle")
     })?;
     let name = argument.to_string_lossy();
-    for records in [place.plans(), place.chains()] {
-        let directory = records.join(&*name);
-        if is_segment(&name) && directory.is_dir() {
-            return Ok(Place {
-                directory,
-                pins: Pins::default(),
-                kind: Kind::Record,
-            });
+    let (directory, pins, kind) = match place.find_evidence(&name)? {
+        Evidence::Record(directory) => (directory, Pins::default(), Kind::Record),
+        Evidence::Change(id) => {
+            let pins = place.pins_of_change(&id)?;
+            (place.changes().join(id), pins, Kind::Change)
         }
-    }
-    let directory = place.changes().join(&*name);
-    if is_segment(&name) && directory.is_dir() {
-        return Ok(Place {
-            directory,
-            pins: place.pins_of_change(&name)?,
-            kind: Kind::Change,
-        });
-    }
-    let run_id = place.find_run(&name)?;
+        Evidence::Run(id) => (place.run(&id), place.pins(&id)?, Kind::Run),
+    };
     Ok(Place {
-        directory: place.run(&run_id),
-        pins: place.pins(&run_id)?,
-        kind: Kind::Run,
+        directory,
+        pins,
+        kind,
     })
 }
 

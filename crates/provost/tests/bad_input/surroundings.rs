@@ -210,7 +210,10 @@ fn a_full_disk_ends_a_run_in_words_and_resume_ends_it_well() {
             let exit = last_line(&text, "exit ");
             assert!(matches!(exit, "0" | "1" | "4"), "{what}: {text}");
             assert_eq!(last_line(&text, "resumed "), "0", "{what}: {text}");
-            assert!(text.contains(r#"{"open":[]}"#), "{what}: {text}");
+            assert!(
+                text.contains(r#"{"changes":[],"open":[]}"#),
+                "{what}: {text}"
+            );
             assert!(
                 text.lines().any(|line| line == "[]"),
                 "{what}: a lease is left: {text}"

@@ -120,6 +120,52 @@ fn the_refusal_helps_and_nothing_else_permits(ground: &Ground, inside: &str) {
 }
 
 #[test]
+fn commands_are_seen_through_and_say_what_to_do_instead() {
+    let ground = Ground::new();
+    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let start = ["start", "x", "--file", "docs", "--file", ".claude/skills"];
+    assert_eq!(ground.change("ada", &start).0, 0);
+    let named = "name every file that is written";
+    let cases = [
+        ("cd docs && timeout 5 touch new.md", ""),
+        ("find docs -name '*.md' -exec sed -i s/a/b/ {} +", ""),
+        ("cargo test 2>&1 | tail -5", ""),
+        ("provost hook status", ""),
+        ("timeout 5 rm other.md", "--file 'docs'"),
+        ("echo \"$(rm other.md)\"", "--file 'other.md'"),
+        ("cd docs; rm other.md", "--file 'other.md'"),
+        ("git -C docs checkout -- ../other.md", "--file 'other.md'"),
+        ("rm -rf .", "the whole checkout"),
+        ("ls | xargs rm", named),
+        ("git stash pop", named),
+        ("$X other.md", "write out what is to be run"),
+        ("rm -rf .claude", "leave it alone"),
+        ("tee .claude/settings.local.json", "leave it alone"),
+        ("cp docs/guide.md provost.baseline.json", "leave it alone"),
+        ("provost hook uninstall claude", "leave it to a person"),
+    ];
+    for (line, want) in cases {
+        let input = event(&ground, "Bash", &json!({ "command": line }));
+        let (code, words) = hook(&ground, "claude", &input);
+        let is_allowed = want.is_empty();
+        assert_eq!(code == 0, is_allowed, "{line}: {words}");
+        assert!(words.contains(want), "{line}: {words}");
+    }
+    for path in [
+        ".codex/config.toml",
+        ".git/config",
+        "docs/.git/x",
+        ".claude/settings.json",
+    ] {
+        assert_eq!(
+            hook(&ground, "codex", &write_event(&ground, path)).0,
+            2,
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn settings_get_our_hook_and_come_back_to_the_byte() {
     let ground = Ground::new();
     let ask = |words: &[&str]| {

@@ -9,6 +9,7 @@
 mod evidence;
 mod hooks;
 mod submodules;
+mod words;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;

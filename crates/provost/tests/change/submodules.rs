@@ -70,9 +70,15 @@ fn only_the_outermost_checkout_holds_things_of_our_own() {
         std::fs::create_dir_all(ground.repo.join(place)).unwrap();
     }
     ground.write(".provost/note", "ours\n");
-    assert!(!ground.is_dirty(".provost/note"));
+    assert_eq!(ground.change("ada", &["analyze"]).1["dirty_paths"], 0);
+    assert!(!ground.is_dirty("lib"));
     ground.write("lib/.provost/note", "not ours\n");
-    assert!(ground.is_dirty("lib/.provost/note"));
+    assert!(ground.is_dirty("lib"));
+    // Neither is anybody's to declare.
+    for path in [".provost/note", "lib/.provost/note"] {
+        let start = ["start", "work", "--file", path];
+        assert_eq!(ground.change("ada", &start).0, 2, "{path}");
+    }
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         blast_digest: Some(sha256(b"blast")),
         budget: Some(budget(&before)),
         replay: false,
+        replaced: vec!["intent-0".to_owned()],
         next_step: if status == Status::Active {
             String::new()
         } else {

@@ -19,7 +19,6 @@ use provost_core::intent::guard::{self, Denied};
 use provost_core::intent::record::{Intent, Viewer};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
-use provost_core::protect;
 use provost_dialects::agent_hook::{self, What};
 use provost_engine::change::ports::IntentRegistry as _;
 use provost_host::{clock, owner};
@@ -35,15 +34,6 @@ const DENIED: u8 = 2;
 
 /// How long an answer may take; the settings give more, and a program that waits in vain goes on.
 const PATIENCE: Duration = Duration::from_secs(8);
-
-/// Files that decide whether a hook is asked at all.
-const SETTINGS: [&str; 5] = [
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".codex/hooks.json",
-    ".codex/config.toml",
-    ".git",
-];
 
 /// Whether these are the words of a hook, which is answered without parsing anything more.
 pub(crate) fn is_asked() -> bool {
@@ -98,7 +88,13 @@ fn judge() -> Result<String, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::of(Code::HookDenied, &error))?;
     let value = json::parse(&bytes).map_err(|error| Failure::of(Code::HookDenied, &error))?;
-    let event = agent_hook::parse(&value).map_err(|error| Failure::of(Code::HookDenied, &error))?;
+    let event = agent_hook::parse(&value).map_err(|error| {
+        let failure = Failure::of(Code::HookDenied, &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
     let cwd = Path::new(&event.cwd);
     match event.what {
         What::After => Ok(String::new()),
@@ -212,13 +208,15 @@ fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
                 denied(reason).hint("write inside of the checkout, within a declared change")
             );
         };
+        if below.is_empty() {
+            let reason = format!("`{path}` is the whole checkout");
+            return Err(denied(reason).hint("name the files or directories that are written"));
+        }
         let below = RepoPath::try_from(below)
             .map_err(|error| denied(format!("`{path}` {error}, so it cannot be judged")))?;
-        let steers = SETTINGS.contains(&below.as_str());
-        if steers || protect::control_directory(&below).is_some() {
-            let reason =
-                format!("`{below}` decides how agents and git are held, and is a person's");
-            return Err(denied(reason));
+        if let Some(why) = guard::never(&below) {
+            let path = below;
+            return Err(refusal(&Denied::Never { path, why }, &[]));
         }
         inside.push(below);
     }
@@ -238,7 +236,7 @@ fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
     let failure = Failure::of(Code::HookDenied, why);
     match why {
         Denied::NoIntent => failure.hint(begin()),
-        Denied::State { .. } => failure.hint("leave it alone"),
+        Denied::Never { .. } => failure.hint("leave it alone"),
         Denied::Forbidden { intent_id, .. } => failure.hint(format!(
             "finish {intent_id}, and start a change that permits it"
         )),

@@ -1,0 +1,168 @@
+//! Says what programs write that pack and unpack.
+
+use super::Reader;
+use super::options::{Given, Order};
+use super::token::Word;
+use crate::agent_hook::EventError;
+
+/// Looks at the program `name`, if it is one of ours.
+pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<bool, EventError> {
+    match name {
+        "tar" | "gtar" | "bsdtar" => tar(reader, arguments)?,
+        "unzip" => unzip(reader, arguments)?,
+        "zip" => {
+            let given = Given::read(arguments, "bntxi", &[], Order::Mixed);
+            let target = given.words.first().filter(|word| word.text != "-");
+            reader.add_all(target)?;
+        }
+        "7z" | "7za" | "7zr" => seven(reader, arguments)?,
+        "cpio" => {
+            let given = Given::read(arguments, "CDEFHIOR", &["directory", "file"], Order::Mixed);
+            reader.add_all(given.values(&["O", "F", "file"]))?;
+            if given.has(&["i", "extract", "p", "pass-through"]) && !given.has(&["t", "list"]) {
+                unpacked(reader, given.values(&["D", "directory"]).next())?;
+            }
+        }
+        "ar" => {
+            let reads = arguments
+                .first()
+                .is_some_and(|word| word.text.trim_start_matches('-').starts_with(['t', 'p']));
+            if !reads {
+                reader.add_all(arguments.get(1))?;
+            }
+        }
+        "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "lzma" | "zstd" | "unzstd"
+        | "lz4" | "compress" | "uncompress" => packed(reader, arguments)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Files that come out of an archive, in this directory unless a word names one.
+fn unpacked(reader: &mut Reader, place: Option<&Word>) -> Result<(), EventError> {
+    reader.add(place.unwrap_or(&Word::plain(".")))
+}
+
+/// A file that takes the place of another.
+fn packed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    let given = Given::read(
+        arguments,
+        "oSTD",
+        &["suffix", "output-dir-flat"],
+        Order::Mixed,
+    );
+    let reads = [
+        "c",
+        "stdout",
+        "to-stdout",
+        "t",
+        "test",
+        "l",
+        "list",
+        "h",
+        "help",
+        "V",
+        "version",
+    ];
+    if given.has(&reads) {
+        return Ok(());
+    }
+    reader.add_all(given.values(&["o"]))?;
+    reader.add_all(given.words.iter().filter(|word| word.text != "-"))
+}
+
+fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    const VALUES: &str = "bCfFgHIKLNTVX";
+    let longs = [
+        "file",
+        "directory",
+        "exclude",
+        "files-from",
+        "transform",
+        "strip-components",
+        "use-compress-program",
+        "to-command",
+        "checkpoint-action",
+    ];
+    let mut arguments = arguments.to_vec();
+    // The letters of the first word need no dash; their values follow in their order.
+    if let Some(first) = arguments.first().filter(|it| !it.text.starts_with('-')) {
+        let letters = first.text.clone();
+        let mut rest = arguments.split_off(1).into_iter();
+        arguments.clear();
+        for letter in letters.chars() {
+            arguments.push(Word::plain(format!("-{letter}")));
+            if VALUES.contains(letter) {
+                arguments.extend(rest.next());
+            }
+        }
+        arguments.extend(rest);
+    }
+    let given = Given::read(&arguments, VALUES, &longs, Order::Mixed);
+    if given.has(&[
+        "to-command",
+        "F",
+        "use-compress-program",
+        "I",
+        "checkpoint-action",
+    ]) {
+        return Err(EventError::Obscure(
+            "tar with a program of its own".to_owned(),
+        ));
+    }
+    if given.has(&["x", "extract", "get"]) {
+        if given.has(&["O", "to-stdout"]) {
+            return Ok(());
+        }
+        let places: Vec<&Word> = given.values(&["C", "directory"]).collect();
+        if places.len() > 1 {
+            return Err(EventError::Obscure("tar with two directories".to_owned()));
+        }
+        return unpacked(reader, places.first().copied());
+    }
+    let makes = [
+        "c",
+        "create",
+        "r",
+        "append",
+        "u",
+        "update",
+        "A",
+        "catenate",
+        "concatenate",
+        "delete",
+    ];
+    if given.has(&makes) {
+        let files = given.values(&["f", "file"]);
+        let files: Vec<&Word> = files.filter(|word| word.text != "-").collect();
+        reader.add_all(files)?;
+    }
+    Ok(())
+}
+
+fn unzip(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    let given = Given::read(arguments, "dP", &[], Order::Mixed);
+    if given.words.is_empty() || given.has(&["l", "t", "p", "v", "Z", "z"]) {
+        return Ok(());
+    }
+    unpacked(reader, given.values(&["d"]).next())
+}
+
+fn seven(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    let verb = arguments.first().map(|word| word.text.as_str());
+    match verb {
+        None | Some("l" | "t" | "b" | "h" | "i") => Ok(()),
+        Some("x" | "e") => {
+            let place = arguments.iter().find_map(|word| {
+                let text = word.text.strip_prefix("-o")?.to_owned();
+                let computed = word.computed;
+                Some(Word { text, computed })
+            });
+            unpacked(reader, place.as_ref())
+        }
+        Some(_) => {
+            let mut words = arguments.iter().skip(1);
+            reader.add_all(words.find(|word| !word.text.starts_with('-')))
+        }
+    }
+}

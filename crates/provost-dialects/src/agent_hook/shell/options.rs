@@ -1,0 +1,104 @@
+//! Reads the options of a program as `getopt` does.
+
+use super::token::Word;
+
+/// Whether options may follow other words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// They may.
+    Mixed,
+    /// What follows the first other word is somebody else's.
+    First,
+}
+
+/// What a program was given.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    options: Vec<(String, Option<Word>)>,
+    /// The words that are no options.
+    pub(super) words: Vec<Word>,
+}
+
+impl Given {
+    /// Reads `arguments`; `shorts` and `longs` are the options that take a value.
+    ///
+    /// A long option may be shortened, as `getopt` permits.
+    pub(super) fn read(arguments: &[Word], shorts: &str, longs: &[&str], order: Order) -> Self {
+        let mut given = Self::default();
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let text = word.text.as_str();
+            if text == "--" {
+                given.words.extend(rest.cloned());
+                break;
+            } else if let Some(long) = text.strip_prefix("--") {
+                given.long(word, long, longs, &mut rest);
+            } else if text.len() > 1 && text.starts_with('-') {
+                given.bundle(word, shorts, &mut rest);
+            } else {
+                given.words.push(word.clone());
+                if order == Order::First {
+                    given.words.extend(rest.cloned());
+                    break;
+                }
+            }
+        }
+        given
+    }
+
+    fn long<'a>(
+        &mut self,
+        word: &Word,
+        long: &str,
+        longs: &[&str],
+        rest: &mut impl Iterator<Item = &'a Word>,
+    ) {
+        let (name, value) = match long.split_once('=') {
+            Some((name, value)) => {
+                let text = value.to_owned();
+                let computed = word.computed;
+                (name, Some(Word { text, computed }))
+            }
+            None => (long, None),
+        };
+        let full = longs.iter().find(|full| full.starts_with(name));
+        let value = value.or_else(|| full.and_then(|_| rest.next().cloned()));
+        let name = full.map_or(name, |full| *full);
+        self.options.push((name.to_owned(), value));
+    }
+
+    fn bundle<'a>(&mut self, word: &Word, shorts: &str, rest: &mut impl Iterator<Item = &'a Word>) {
+        let mut letters = word.text.chars();
+        letters.next();
+        while let Some(letter) = letters.next() {
+            if !shorts.contains(letter) {
+                self.options.push((letter.to_string(), None));
+                continue;
+            }
+            let text = letters.as_str().to_owned();
+            let value = if text.is_empty() {
+                rest.next().cloned()
+            } else {
+                let computed = word.computed;
+                Some(Word { text, computed })
+            };
+            self.options.push((letter.to_string(), value));
+            return;
+        }
+    }
+
+    /// Whether one of `names` was given.
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.options
+            .iter()
+            .any(|(name, _)| names.contains(&name.as_str()))
+    }
+
+    /// The values of the options `names`.
+    pub(super) fn values(&self, names: &[&str]) -> impl Iterator<Item = &Word> {
+        self.options
+            .iter()
+            .filter(move |(name, _)| names.contains(&name.as_str()))
+            .filter_map(|(_, value)| value.as_ref())
+    }
+}

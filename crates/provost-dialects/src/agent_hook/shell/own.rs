@@ -1,0 +1,48 @@
+//! Knows the commands of our own program that are a person's: they loosen what an agent is held to.
+
+use super::options::{Given, Order};
+use super::token::Word;
+use crate::agent_hook::EventError;
+
+/// Commands by their words; an empty second word stands for all of them.
+const PERSONS: &[(&str, &str)] = &[
+    ("approve", ""),
+    ("change", "gc"),
+    ("change", "reset"),
+    ("gc", ""),
+    ("hook", "bind"),
+    ("hook", "install"),
+    ("hook", "unbind"),
+    ("hook", "uninstall"),
+    ("init", ""),
+    ("key", "new"),
+    ("key", "trust"),
+    ("land", ""),
+    ("lease", "release"),
+    ("reject", ""),
+];
+
+/// Refuses what is a person's.
+pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
+    let longs = ["agent", "root"];
+    let given = Given::read(arguments, "", &longs, Order::Mixed);
+    let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();
+    let first = words.first().copied().unwrap_or_default();
+    let second = words.get(1).copied().unwrap_or_default();
+    if given.has(&["help", "h"]) || first == "help" {
+        return Ok(());
+    }
+    let refuse = |words: String| Err(EventError::Guard(words));
+    if given.words.iter().take(2).any(|word| word.computed) {
+        return refuse("a command of provost that only a shell knows".to_owned());
+    }
+    if first == "analyze" && given.has(&["write-baseline"]) {
+        return refuse("provost analyze --write-baseline".to_owned());
+    }
+    for (command, verb) in PERSONS {
+        if first == *command && (verb.is_empty() || second == *verb) {
+            return refuse(format!("provost {command} {verb}").trim_end().to_owned());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! Says what programs write that write what their words name.
+
+use super::options::{Given, Order};
+use super::token::Word;
+use super::{Reader, archive, fetch, git, is_opening, own, script, search, short, stream, wrapper};
+use crate::agent_hook::{EventError, patch};
+
+/// Which of the words are written.
+#[derive(Clone, Copy)]
+enum Targets {
+    None,
+    All,
+    /// All but the first.
+    Rest,
+    First,
+    Second,
+    /// The last, or the directory that an option names.
+    Last,
+}
+
+/// A program that writes what its words name.
+struct Writer {
+    names: &'static [&'static str],
+    /// Options that take a value.
+    shorts: &'static str,
+    longs: &'static [&'static str],
+    targets: Targets,
+    /// Options whose value is written.
+    into: &'static [&'static str],
+    /// Without one of these it writes no words, if there are any.
+    only: &'static [&'static str],
+    /// With one of these it writes no words.
+    unless: &'static [&'static str],
+}
+
+const PLAIN: Writer = Writer {
+    names: &[
+        "dos2unix", "mkfifo", "rm", "rmdir", "shred", "sponge", "tee", "unix2dos", "unlink",
+    ],
+    shorts: "",
+    longs: &[],
+    targets: Targets::All,
+    into: &[],
+    only: &[],
+    unless: &[],
+};
+
+const WRITERS: &[Writer] = &[
+    PLAIN,
+    Writer {
+        names: &["touch"],
+        shorts: "rdt",
+        longs: &["reference", "date", "time"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["mkdir"],
+        shorts: "m",
+        longs: &["mode"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["truncate"],
+        shorts: "sr",
+        longs: &["size", "reference"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["mknod"],
+        shorts: "m",
+        targets: Targets::First,
+        ..PLAIN
+    },
+    // A second name for a file is a way to write it: both ends count.
+    Writer {
+        names: &["mv", "ln", "link"],
+        shorts: "tS",
+        longs: &["target-directory", "suffix"],
+        into: &["t", "target-directory"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["cp"],
+        shorts: "tS",
+        longs: &["target-directory", "suffix"],
+        targets: Targets::Last,
+        into: &["t", "target-directory"],
+        unless: &["l", "link", "s", "symbolic-link"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["cp"],
+        shorts: "tS",
+        longs: &["target-directory", "suffix"],
+        only: &["l", "link", "s", "symbolic-link"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["install"],
+        shorts: "gmotS",
+        longs: &["group", "mode", "owner", "suffix", "target-directory"],
+        targets: Targets::Last,
+        into: &["t", "target-directory"],
+        unless: &["d", "directory"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["install"],
+        shorts: "gmotS",
+        longs: &["group", "mode", "owner", "suffix", "target-directory"],
+        only: &["d", "directory"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["sort"],
+        shorts: "koStT",
+        longs: &[
+            "key",
+            "output",
+            "buffer-size",
+            "field-separator",
+            "temporary-directory",
+        ],
+        targets: Targets::None,
+        into: &["o", "output"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["shuf"],
+        shorts: "ino",
+        longs: &["input-range", "head-count", "output"],
+        targets: Targets::None,
+        into: &["o", "output"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["uniq"],
+        shorts: "fsw",
+        longs: &["skip-fields", "skip-chars", "check-chars"],
+        targets: Targets::Second,
+        ..PLAIN
+    },
+    Writer {
+        names: &["xxd"],
+        shorts: "cglnos",
+        targets: Targets::Second,
+        ..PLAIN
+    },
+    Writer {
+        names: &["yq"],
+        targets: Targets::Rest,
+        only: &["i", "inplace", "in-place"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["gofmt", "goimports", "shfmt"],
+        only: &["w"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["clang-format", "autopep8", "yapf"],
+        only: &["i", "in-place"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["prettier"],
+        only: &["w", "write"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["eslint"],
+        shorts: "cfo",
+        longs: &["config", "ext", "format", "output-file", "rule"],
+        into: &["o", "output-file"],
+        only: &["fix"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["black", "isort"],
+        shorts: "lt",
+        longs: &["line-length", "target-version", "config", "profile"],
+        unless: &["check", "check-only", "diff", "version", "help"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["rustfmt"],
+        longs: &["edition", "config", "config-path", "emit", "color"],
+        unless: &["check", "emit", "version", "help"],
+        ..PLAIN
+    },
+    Writer {
+        names: &["ed", "ex", "vi", "vim", "nvim", "nano", "emacs"],
+        shorts: "cSTuU",
+        longs: &["cmd"],
+        unless: &["version", "help"],
+        ..PLAIN
+    },
+];
+
+/// Programs that write what only they know, and what to say of them.
+const OBSCURE: &[&str] = &[
+    "at", "batch", "chroot", "coproc", "mmv", "nsenter", "prename",
+];
+
+/// Looks at one simple command, whose program the first word is.
+pub(super) fn run(
+    reader: &mut Reader,
+    words: &[Word],
+    documents: &[Word],
+    line: &str,
+) -> Result<(), EventError> {
+    let start = words.iter().position(|word| !is_opening(&word.text));
+    let Some((name, arguments)) = start.and_then(|at| words[at..].split_first()) else {
+        return Ok(());
+    };
+    let program = name.text.rsplit('/').next().unwrap_or_default();
+    let is_known = name.text.contains('/') && !program.contains(['$', '`', '*', '?', '[', '{']);
+    if name.computed && !is_known {
+        return Err(EventError::Program(short(&name.text)));
+    }
+    if wrapper::run(reader, program, arguments, documents, line)? {
+        return Ok(());
+    }
+    match program {
+        // Words that go before lists of words; what they run stands behind the next end.
+        "for" | "select" | "case" => Ok(()),
+        "function" => run(
+            reader,
+            arguments.get(1..).unwrap_or_default(),
+            documents,
+            line,
+        ),
+        "cd" | "pushd" | "popd" => {
+            script::travel(reader, program, arguments);
+            Ok(())
+        }
+        "sh" | "ash" | "bash" | "dash" | "fish" | "ksh" | "mksh" | "rbash" | "zsh" => {
+            script::shell(reader, arguments, documents)
+        }
+        "eval" => script::eval(reader, arguments),
+        "watch" => {
+            let given = Given::read(arguments, "nq", &["interval"], Order::First);
+            script::eval(reader, &given.words)
+        }
+        "alias" => script::alias(reader, arguments),
+        "trap" => script::trap(reader, arguments),
+        "apply_patch" | "applypatch" => reader.add_all(&patched(line)?),
+        "git" => git::run(reader, arguments),
+        "provost" => own::judge(arguments),
+        "find" => search::find(reader, arguments, documents, line),
+        "fd" | "fdfind" => search::fd(reader, arguments, documents, line),
+        "xargs" | "parallel" => search::xargs(reader, arguments, documents, line),
+        "crontab" if arguments.iter().any(|word| word.text == "-l") => Ok(()),
+        "rename" if arguments.iter().any(|word| word.text == "-n") => Ok(()),
+        "crontab" | "rename" => Err(EventError::Obscure(program.to_owned())),
+        name if name.starts_with("python") => {
+            // A module that is a program is looked at as one.
+            let at = arguments.iter().position(|word| word.text == "-m");
+            let rest = at
+                .and_then(|at| arguments.get(at + 1..))
+                .unwrap_or_default();
+            run(reader, rest, documents, line)
+        }
+        name if OBSCURE.contains(&name) => Err(EventError::Obscure(name.to_owned())),
+        name => {
+            let known = stream::run(reader, name, arguments)?
+                || archive::run(reader, name, arguments)?
+                || fetch::run(reader, name, arguments)?;
+            if known {
+                Ok(())
+            } else {
+                plain(reader, name, arguments)
+            }
+        }
+    }
+}
+
+/// The files of a patch that stands on the line.
+fn patched(line: &str) -> Result<Vec<Word>, EventError> {
+    Ok(patch::paths(line)?.into_iter().map(Word::plain).collect())
+}
+
+/// A program of the table, or one that nobody knows to write.
+fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
+    for writer in WRITERS.iter().filter(|one| one.names.contains(&name)) {
+        let given = Given::read(arguments, writer.shorts, writer.longs, Order::Mixed);
+        reader.add_all(given.values(writer.into))?;
+        let asked = writer.only.is_empty() || given.has(writer.only);
+        if !asked || given.has(writer.unless) {
+            continue;
+        }
+        let words = given.words.iter();
+        match writer.targets {
+            Targets::None => {}
+            Targets::All => reader.add_all(words)?,
+            Targets::Rest => reader.add_all(words.skip(1))?,
+            Targets::First => reader.add_all(words.take(1))?,
+            Targets::Second => reader.add_all(words.skip(1).take(1))?,
+            Targets::Last if given.has(writer.into) => {}
+            Targets::Last if given.has(&["T", "no-target-directory"]) => {
+                reader.add_all(given.words.last())?;
+            }
+            Targets::Last => destination(reader, &given.words)?,
+        }
+    }
+    Ok(())
+}
+
+/// The last of `words`; each of the others goes into it, if it is plainly a directory.
+pub(super) fn destination(reader: &mut Reader, words: &[Word]) -> Result<(), EventError> {
+    let Some((last, sources)) = words.split_last() else {
+        return Ok(());
+    };
+    let place = last.text.trim_end_matches('/');
+    let is_directory = place.len() < last.text.len() || matches!(place, "." | "..");
+    if !is_directory || place.is_empty() || last.computed {
+        return reader.add(last);
+    }
+    for source in sources {
+        let name = source.text.trim_end_matches('/').rsplit('/').next();
+        let computed = source.computed || matches!(name, None | Some("" | "." | ".."));
+        let text = format!("{place}/{}", name.unwrap_or_default());
+        reader.add(&Word { text, computed })?;
+    }
+    Ok(())
+}

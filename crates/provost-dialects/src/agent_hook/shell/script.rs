@@ -1,0 +1,85 @@
+//! Looks at what shells run: scripts in words, scripts on their input, and words of the shell itself.
+
+use super::options::{Given, Order};
+use super::token::Word;
+use super::{Reader, short};
+use crate::agent_hook::EventError;
+
+/// A shell, which is given a script by a word, by its input, or by a file that nobody reads here.
+pub(super) fn shell(
+    reader: &mut Reader,
+    arguments: &[Word],
+    documents: &[Word],
+) -> Result<(), EventError> {
+    let longs = ["rcfile", "init-file"];
+    // `+e` takes an option back, and is no script.
+    let is_word = |word: &&Word| !word.text.starts_with('+');
+    let arguments: Vec<Word> = arguments.iter().filter(is_word).cloned().collect();
+    let given = Given::read(&arguments, "oO", &longs, Order::First);
+    if given.has(&["c"]) {
+        return match given.words.first() {
+            Some(script) => known(reader, script),
+            None => Ok(()),
+        };
+    }
+    if given.has(&["version", "help"]) || !(given.words.is_empty() || given.has(&["s"])) {
+        return Ok(());
+    }
+    if documents.is_empty() {
+        return Err(EventError::Program("what goes into a shell".to_owned()));
+    }
+    documents.iter().try_for_each(|text| {
+        // Variables inside are judged where they stand.
+        reader.aside(&text.text)
+    })
+}
+
+/// A script in a word, which must say itself what it is.
+fn known(reader: &mut Reader, script: &Word) -> Result<(), EventError> {
+    if script.computed {
+        return Err(EventError::Program(short(&script.text)));
+    }
+    reader.aside(&script.text)
+}
+
+/// `eval` and its like: the words are a script of this shell.
+pub(super) fn eval(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    if let Some(word) = arguments.iter().find(|word| word.computed) {
+        return Err(EventError::Program(short(&word.text)));
+    }
+    let words: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
+    reader.script(&words.join(" "))
+}
+
+/// `alias name=script`.
+pub(super) fn alias(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    for word in arguments {
+        let Some((_, text)) = word.text.split_once('=') else {
+            continue;
+        };
+        let computed = word.computed;
+        let text = text.to_owned();
+        known(reader, &Word { text, computed })?;
+    }
+    Ok(())
+}
+
+/// `trap script SIGNAL`.
+pub(super) fn trap(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    match arguments {
+        [script, _, ..] if !script.text.starts_with('-') => known(reader, script),
+        _ => Ok(()),
+    }
+}
+
+/// The shell goes elsewhere.
+pub(super) fn travel(reader: &mut Reader, name: &str, arguments: &[Word]) {
+    let target = arguments
+        .iter()
+        .find(|word| word.text == "-" || !word.text.starts_with('-'));
+    let there = match target {
+        Some(word) if name != "popd" => reader.leads_to(word),
+        _ => vec![None],
+    };
+    reader.go(there);
+}

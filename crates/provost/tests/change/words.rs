@@ -1,0 +1,209 @@
+//! What a person reads of controlled changes, and the names that may be typed.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::Ground;
+
+/// What `provost WORDS` prints, and its exit status.
+fn said(ground: &Ground, words: &[&str]) -> (i32, String) {
+    let output = ground.command().args(words).output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+fn ada(ground: &Ground, words: &[&str]) -> (i32, String) {
+    said(ground, &[&["change", "--agent", "ada"], words].concat())
+}
+
+#[test]
+fn a_person_reads_what_became_of_a_change_and_the_next_command() {
+    let ground = Ground::new();
+    let start = ["start", "say more", "--file", "docs/guide.md"];
+    let (code, text) = ada(&ground, &start);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.starts_with("needs_analysis: "), "{text}");
+    assert!(
+        text.ends_with("next: provost change --agent ada analyze\n"),
+        "{text}"
+    );
+    let (_, text) = ada(&ground, &["analyze"]);
+    assert!(text.starts_with("analysed: "), "{text}");
+    let (code, text) = ada(&ground, &start);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.starts_with("active: you may edit docs/guide.md\nchange: 01"),
+        "{text}"
+    );
+    let id = text
+        .lines()
+        .nth(1)
+        .unwrap()
+        .trim_start_matches("change: ")
+        .to_owned();
+    let then =
+        format!("then: provost change --agent ada finish {id} --file docs/guide.md --after RUN\n");
+    assert!(text.ends_with(&then), "{text}");
+    let (_, text) = said(&ground, &["status"]);
+    assert!(text.contains(&id) && text.contains("say more"), "{text}");
+    let (_, text) = said(&ground, &["status", "--json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["changes"][0]["intent_id"], json!(id));
+    // Others read who is there.
+    let bob = ["change", "--agent", "bob"];
+    assert_eq!(said(&ground, &[&bob[..], &["analyze"]].concat()).0, 0);
+    let (code, text) = said(&ground, &[&bob[..], &start].concat());
+    assert_eq!(code, 3);
+    assert!(
+        text.contains(&format!("held: docs/guide.md by ada ({id})")),
+        "{text}"
+    );
+    let queue = "next: provost change --agent bob queue 'say more' --file docs/guide.md\n";
+    assert!(text.ends_with(queue), "{text}");
+    // Nothing speaks of tools, and a part of a name is enough.
+    ground.write("docs/guide.md", "# guide\n\nmore\n");
+    ground.write("docs/other.md", "x\n");
+    let part = &id[id.len() - 8..];
+    let (code, text) = ada(&ground, &["finish", part, "--file", "docs/guide.md"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.starts_with("accepted_with_external_changes: "),
+        "{text}"
+    );
+    assert!(text.contains("not of this change: docs/other.md"), "{text}");
+    assert!(
+        text.ends_with(&format!("next: provost verify {id}\n")),
+        "{text}"
+    );
+    let (code, text) = said(&ground, &["verify", part]);
+    assert!(code == 0 && text.contains(&id), "{text}");
+    let digest = json_of(&ada(&ground, &["--json", "list"]).1)["total"].clone();
+    assert_eq!(digest, json!(0));
+    let (_, text) = said(&ground, &["status"]);
+    assert_eq!(text, "nothing is going on\n");
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn no_line_for_a_person_has_the_words_of_tools() {
+    let ground = Ground::new();
+    ada(&ground, &["analyze"]);
+    ground.write("docs/guide.md", "# mine\n");
+    let start = ["start", "it's mine", "--file", "docs/guide.md"];
+    let (code, refused) = ada(&ground, &start);
+    assert_eq!(code, 1, "{refused}");
+    assert!(refused.contains("dirty: docs/guide.md"), "{refused}");
+    let again = "start 'it'\\''s mine' --file docs/guide.md --continue-own-wip # if";
+    assert!(refused.contains(again), "{refused}");
+    let (_, queued) = ada(&ground, &["list"]);
+    for text in [refused, queued] {
+        for word in [
+            "_controlled_change",
+            "manage_change",
+            "on_conflict",
+            "scope_policy",
+            "{",
+        ] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+    assert_eq!(
+        ada(&ground, &["start", "x", "--file", "docs", "--ttl", "0"]).0,
+        2
+    );
+}
+
+#[test]
+fn a_second_start_says_whose_place_it_took() {
+    let ground = Ground::new();
+    ada(&ground, &["analyze"]);
+    let (_, first) = ground.change("ada", &["start", "one", "--file", "docs/guide.md"]);
+    assert!(first.get("replaced").is_none(), "{first}");
+    let first = first["intent_id"].as_str().unwrap();
+    let (_, text) = ada(&ground, &["start", "two", "--file", "docs/new.md"]);
+    assert!(text.contains(&format!("replaced: {first}, ")), "{text}");
+    let (_, third) = ground.change("ada", &["queue", "three", "--file", "docs/new.md"]);
+    assert_eq!(
+        third["replaced"].as_array().map(Vec::len),
+        Some(1),
+        "{third}"
+    );
+}
+
+#[test]
+fn a_part_of_a_name_that_fits_two_is_refused() {
+    let ground = Ground::new();
+    for name in ["ada", "bob"] {
+        ground.change(name, &["analyze"]);
+        let file = format!("docs/{name}.md");
+        assert_eq!(ground.change(name, &["start", "x", "--file", &file]).0, 0);
+    }
+    let (code, text) = ada(&ground, &["clear", "01"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("`01` could be 2 changes"), "{text}");
+}
+
+#[test]
+fn plans_and_chains_are_found_by_a_part_of_their_name() {
+    let ground = Ground::new();
+    for place in ["plans/plan_20260101_abcd", "chains/chain_20260101_bcde"] {
+        std::fs::create_dir_all(ground.repo.join(".provost").join(place)).unwrap();
+    }
+    for (part, want) in [
+        ("abcd", "EVIDENCE"),
+        ("bcde", "EVIDENCE"),
+        ("xyz", "NOT_FOUND"),
+    ] {
+        let (code, text) = said(&ground, &["verify", part]);
+        assert!(code != 0 && text.contains(want), "{part}: {text}");
+    }
+    let (_, text) = said(&ground, &["verify", "2026"]);
+    assert!(text.contains("`2026` could be 2 bundles"), "{text}");
+}
+
+#[test]
+fn everything_that_was_read_is_answered_before_the_server_ends() {
+    let ground = Ground::new();
+    let mut server = ground.command();
+    server
+        .arg("mcp")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut server = server.spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        for id in 0..400 {
+            let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+                "name": "manage_change_intent",
+                "arguments": { "action": "list_workspace", "root": "." } } });
+            writeln!(input, "{call}").unwrap();
+        }
+    });
+    let output = server.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(json_of).collect();
+    assert_eq!(answers.len(), 400);
+    let refused = answers.iter().filter(|one| one.get("error").is_some());
+    assert_eq!(refused.count(), 0);
+}
+
+#[test]
+fn explain_lists_its_pages() {
+    let ground = Ground::new();
+    let (code, text) = said(&ground, &["explain"]);
+    assert_eq!(code, 0);
+    for page in ["change-control", "contract", "box"] {
+        let is_row = |line: &str| line.split_whitespace().next() == Some(page);
+        assert!(text.lines().any(is_row), "{page}");
+    }
+    let (_, text) = said(&ground, &["explain", "--json"]);
+    let pages = json_of(&text);
+    let pages = pages.as_array().unwrap();
+    assert!(pages.iter().any(|one| one["page"] == "change-control"));
+}
