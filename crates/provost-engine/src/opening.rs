@@ -8,6 +8,8 @@
 mod again;
 pub(crate) mod agent;
 
+pub use agent::is_granted;
+
 use std::collections::BTreeMap;
 
 pub use again::{Again, again};

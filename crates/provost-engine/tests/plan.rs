@@ -44,6 +44,7 @@ mod tests {
                 kept: 0,
                 sha256: sha256(b""),
                 redacted: 0,
+                cut: false,
             };
             power.call(|| {
                 *looked += 1;

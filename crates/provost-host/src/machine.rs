@@ -80,6 +80,8 @@ pub struct Machine {
     known: Known,
     /// The patch of what was captured, under way.
     patch: Option<Foreseen>,
+    /// The shapes of boxes that this process knows to hold.
+    proven: RefCell<BTreeSet<String>>,
     /// The files of a tree that were walled last, with the tree and the rules.
     walled: RefCell<Option<(Oid, Walls, BTreeSet<PathBuf>)>>,
 }
@@ -99,6 +101,7 @@ impl Machine {
             ready: None,
             known: secrets::known(&[]),
             patch: None,
+            proven: RefCell::default(),
             walled: RefCell::default(),
         }
     }

@@ -339,7 +339,8 @@ fn refuse(error: &clap::Error) -> Exit {
     } else {
         Reader::Person
     };
-    let words: Vec<String> = std::env::args().collect();
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.collect();
     show::show(&Err(wrong(&text, &named(&words))), reader)
 }
 

@@ -220,7 +220,7 @@ impl Place {
             .cloned()
             .collect();
         let Some(name) = meant(&all, text, "bundle")? else {
-            return Err(missing(&format!("there is no run `{text}`")));
+            return Err(missing(&format!("there is no evidence of `{text}`")));
         };
         Ok(if changes.contains(&name) {
             Evidence::Change(name)
@@ -249,9 +249,10 @@ impl Place {
         }
         let mut open = Vec::new();
         if self.registry_path().exists() {
-            let mut registry = Registry::open(&self.registry_path())?;
-            let known = registry.look(None)?.intents.into_iter();
-            open.extend(known.map(|intent| intent.intent_id));
+            let known = Registry::glance(&self.registry_path(), |registry| {
+                Ok::<_, Failure>(registry.look(None)?.intents)
+            })?;
+            open.extend(known.into_iter().map(|intent| intent.intent_id));
         }
         match meant(&open, text, "change")? {
             Some(name) => Ok(Some(name)),

@@ -1,6 +1,6 @@
 //! Wires one run: its lock, ledger, bundle and registry to the engine's ports.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,6 +62,11 @@ impl Session {
             })?;
         let lock = lock(&directory, &names.run_id)?;
         let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
+        // No ref and no lease outlives the directory that tells of them.
+        let holder = directory.parent().unwrap_or(&place.root);
+        fs::File::open(holder)
+            .and_then(|holder| holder.sync_all())
+            .map_err(|error| Failure::of(Code::HostFailed, &error).about(holder))?;
         let means = (registry, signer);
         Self::of(place, &names.run_id, lock, ledger?, means)
     }
@@ -72,7 +77,12 @@ impl Session {
         let lock = lock(&directory, run_id)?;
         let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
         let means = (place.registry()?, KeySigner::of(&place)?);
-        Self::of(place, run_id, lock, ledger?, means)
+        let mut session = Self::of(place, run_id, lock, ledger?, means)?;
+        // What cannot be folded is told by whoever goes on with it.
+        if let Ok(begun) = drive::fold(&session.ledger) {
+            session.machine.know(&begun.opened.brokered());
+        }
+        Ok(session)
     }
 
     fn of(
@@ -114,8 +124,6 @@ impl Session {
 
     /// Takes the run over after a crash and drives it to its seal.
     pub(crate) fn resume(mut self, observer: &mut dyn Observer) -> Result<State, Failure> {
-        let begun = drive::fold(&self.ledger)?;
-        self.machine.know(&begun.opened.brokered());
         let mut ports = self.ports(observer);
         drive::resume(&mut ports, owner()?)?;
         Ok(drive::drive(&mut ports)?)

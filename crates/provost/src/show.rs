@@ -129,7 +129,14 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
         .and_then(Value::as_array)
         .map_or(&[][..], Vec::as_slice);
     match rows {
-        [one] if verdict.reason.contains(&text(one, "path")) => Vec::new(),
+        // What the reason says already is not said again.
+        [one]
+            if verdict.reason.contains(&text(one, "path"))
+                && (!text(one, "path").is_empty()
+                    || verdict.reason.contains(&text(one, "problem"))) =>
+        {
+            Vec::new()
+        }
         rows => {
             let more = rows.len().saturating_sub(MOST_FINDINGS);
             let rest = (more > 0).then(|| format!("and {more} more; --json lists all"));

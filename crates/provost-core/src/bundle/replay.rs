@@ -253,6 +253,7 @@ mod tests {
             kept: 0,
             sha256: sha256(output.as_bytes()),
             redacted: 0,
+            cut: false,
         };
         TestRun {
             side: Side::Candidate,

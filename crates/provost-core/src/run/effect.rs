@@ -93,6 +93,8 @@ pub struct Prepare {
     pub tree: Oid,
     /// The directory of the bundle for what the steps print.
     pub logs: String,
+    /// What one step may use: by the policy, because other contracts share what it makes.
+    pub limits: Limits,
 }
 
 /// A private directory for one attempt.

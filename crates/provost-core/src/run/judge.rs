@@ -140,7 +140,7 @@ impl State {
 
     fn judge_box(&self, tier: Tier) -> Verdict {
         let Some(test) = &self.tested else {
-            return missing(Code::BoxLeaks, "the box was not tested");
+            return Verdict::deny(Code::BoxLeaks, "the box was not tested");
         };
         if test.tier != tier.name() {
             let reason = format!("the contract asks for tier `{tier}`, not `{}`", test.tier);
@@ -176,7 +176,7 @@ impl State {
 
     fn judge_diff(&self, contract: &Contract) -> Verdict {
         let Some(captured) = &self.captured else {
-            return missing(Code::DiffRefused, "nothing was captured");
+            return Verdict::deny(Code::DiffRefused, "nothing was captured");
         };
         let verdict = self.judge_changes(contract, &captured.changes, &captured.findings);
         if contract.audit {
@@ -211,7 +211,7 @@ impl State {
 
     fn judge_tree(&self) -> Verdict {
         let (Some(captured), Some(run)) = (&self.captured, self.tests.get(&Side::Candidate)) else {
-            return missing(Code::TreeChanged, "the acceptance commands did not run");
+            return Verdict::deny(Code::TreeChanged, "the acceptance commands did not run");
         };
         if run.tree != captured.tree {
             return Verdict::deny(
@@ -262,20 +262,16 @@ fn policy() -> Result<CommandPolicy, PolicyError> {
     Ok(POLICY.get_or_init(|| policy).clone())
 }
 
-fn missing(code: Code, reason: &str) -> Verdict {
-    Verdict::deny(code, reason)
-}
-
 fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Verdict {
     let Some(agent) = agent else {
-        return missing(Code::AgentFailed, "no agent ran");
+        return Verdict::deny(Code::AgentFailed, "no agent ran");
     };
     let seconds = agent.wall_ms / 1000;
     match agent.ending {
         Ending::Exited(0) | Ending::Dismissed => match (&opened.adapted, agent.ending) {
             (Some(adapted), _) => judge_words(agent, adapted),
             (None, Ending::Exited(_)) => Verdict::allow("the agent ended by itself"),
-            (None, _) => missing(
+            (None, _) => Verdict::deny(
                 Code::AgentFailed,
                 "nobody spoke with the agent that was ended",
             ),
@@ -378,7 +374,7 @@ fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
             Verdict::deny(Code::AgentFailed, format!("the agent gave up: {words}"))
         }
         Some(End::Broken(words)) => broken(words),
-        None => missing(
+        None => Verdict::deny(
             Code::AgentFailed,
             "the agent ended without saying that it came to its end",
         ),

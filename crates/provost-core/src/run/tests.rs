@@ -128,6 +128,7 @@ fn stream() -> Stream {
         kept: 0,
         sha256: sha256(b""),
         redacted: 0,
+        cut: false,
     }
 }
 

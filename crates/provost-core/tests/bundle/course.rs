@@ -274,5 +274,6 @@ fn stream() -> Stream {
         kept: 0,
         sha256: sha256(b""),
         redacted: 0,
+        cut: false,
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn granted(document: &Document) -> &[String] {
 }
 
 /// Whether `place` is one of `places`.
-pub(crate) fn is_granted(place: &Endpoint, places: &[String]) -> bool {
+pub fn is_granted(place: &Endpoint, places: &[String]) -> bool {
     places.iter().any(|it| it.parse().as_ref() == Ok(place))
 }
 

@@ -123,6 +123,7 @@ impl SimHost {
             kept: 0,
             sha256: sha256(b""),
             redacted: 0,
+            cut: false,
         }
     }
 }

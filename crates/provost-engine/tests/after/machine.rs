@@ -168,6 +168,7 @@ impl SimTarget {
             kept: 0,
             sha256: sha256(b""),
             redacted: 0,
+            cut: false,
         }
     }
 

@@ -222,6 +222,7 @@ impl Ears {
                 kept: self.written,
                 sha256: hex(&self.hasher.finalize_reset()),
                 redacted: self.redacted,
+                cut: false,
             },
             sum: self.sum(),
         })

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use provost_core::change::Node;
 use provost_core::code::Code;
+use provost_core::contract::limits::Limits;
 use provost_core::gate::command;
 use provost_core::net::book::Traffic;
 use provost_core::object::Oid;
@@ -127,6 +128,7 @@ impl Machine {
                 commit: &plan.base.commit,
                 earlier: &ready,
                 logs: &plan.logs,
+                limits: &plan.limits,
                 commands: Vec::new(),
                 network: Vec::new(),
             };
@@ -225,6 +227,7 @@ struct Making<'a> {
     commit: &'a Oid,
     earlier: &'a Ready,
     logs: &'a str,
+    limits: &'a Limits,
     commands: Vec<CommandRun>,
     network: Vec<Traffic>,
 }
@@ -259,6 +262,8 @@ impl Making<'_> {
             profile.grant(self.step.net.clone());
             trust(&mut profile);
         }
+        profile.limits.hold(LONGEST, self.limits);
+        self.machine.attack(&profile, "dependencies")?;
         for argv in &self.step.run {
             self.command(argv, begun, &profile, watch)?;
         }

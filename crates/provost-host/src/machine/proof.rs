@@ -37,6 +37,7 @@ impl Machine {
         let (agent, acceptance) = (self.test(&agent)?, self.test(&acceptance)?);
         let held = agent.report.held() && acceptance.report.held();
         if held {
+            self.proven.borrow_mut().insert(self.shape_of(&programs)?);
             self.find(order, &programs)?;
         }
         Ok(BoxTest {
@@ -76,6 +77,21 @@ impl Machine {
         };
         let reason = format!("the box of the {who} does not hold: {what}");
         Err(PortError::new(Code::BoxLeaks, reason))
+    }
+
+    /// Makes sure that the box `profile` of `who` was attacked since the machine started, and held.
+    pub(super) fn hold_shut(&self, profile: &Profile, who: &str) -> Result<(), PortError> {
+        let shape = self.shape_of(profile)?;
+        if !self.proven.borrow().contains(&shape) {
+            self.attack(profile, who)?;
+            self.proven.borrow_mut().insert(shape);
+        }
+        Ok(())
+    }
+
+    /// The digest of what of the box `profile` makes its walls.
+    fn shape_of(&self, profile: &Profile) -> Result<String, BoxError> {
+        recall::shape(profile, &[&*self.places.cache]).digest()
     }
 
     /// Refuses commands that could not start in their box, before an agent works for them.

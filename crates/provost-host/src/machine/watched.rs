@@ -228,6 +228,7 @@ fn kept(name: &str, facts: &StreamFacts) -> Stream {
         kept: facts.file_bytes,
         sha256: facts.sha256.clone(),
         redacted: facts.redacted,
+        cut: facts.truncated,
     }
 }
 
@@ -240,6 +241,7 @@ fn said(name: &str, bytes: &[u8]) -> Stream {
         kept: length,
         sha256: sha256(bytes),
         redacted: 0,
+        cut: false,
     }
 }
 

@@ -98,7 +98,8 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         Ok(chain) => chain,
         Err(problems) => return Ok(refusal(&problems).into()),
     };
-    let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    let text = serde_json::to_vec_pretty(&document);
+    let text = text.map_err(|error| Failure::of(Code::Bug, &error))?;
     let credentials: Vec<&Credential> = run.net.credentials().iter().collect();
     if machine::known(&credentials).is_in(&text) {
         return Err(drive::secret_words().into());

@@ -164,7 +164,8 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
         agent::find(adapted)?;
     }
     let credentials: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
-    let words = serde_json::to_vec(&opened.asked).unwrap_or_default();
+    let words = serde_json::to_vec(&opened.asked);
+    let words = words.map_err(|error| Failure::of(Code::Bug, &error))?;
     if machine::known(&credentials).is_in(&words) {
         return Err(drive::secret_words().into());
     }

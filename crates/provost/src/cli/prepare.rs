@@ -1,6 +1,7 @@
 //! `provost prepare`: makes now what runs would have to make first.
 
 use clap::Args;
+use provost_core::contract::limits::{Asked, Limits};
 use provost_core::run::Step;
 use provost_core::run::effect::{self, Base};
 use provost_core::run::fact::Layered;
@@ -38,7 +39,8 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let origin = GitOrigin(&place.repo);
     let commit = origin.resolve(&prepare.base)?;
     let tree = origin.tree(&commit)?;
-    let steps = origin.policy(&tree)?.prepare;
+    let policy = origin.policy(&tree)?;
+    let (steps, limits) = (policy.prepare, policy.limits);
     if steps.is_empty() {
         let text = "provost.toml of that commit names nothing to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
@@ -51,6 +53,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         tree: tree.clone(),
         base: Base { commit, tree },
         logs: "logs".to_owned(),
+        limits: Limits::of(&Asked::default(), &limits),
     };
     let mut eyes = Eyes::new(reader);
     let ready = machine.ready(&plan, &mut eyes);

@@ -190,7 +190,9 @@ fn changes(place: &Place) -> Result<Vec<Value>, Failure> {
         now: clock::now_millis(),
         alive: &owner::alive,
     };
-    let known = Registry::open(&path)?.look(None)?.intents;
+    let known = Registry::glance(&path, |registry| {
+        Ok::<_, Failure>(registry.look(None)?.intents)
+    })?;
     let told = known.iter().filter_map(|intent| {
         let ownership = intent.ownership(&viewer);
         let goes_on = intent.state.is_open() && ownership != Ownership::Expired;

@@ -254,3 +254,18 @@ fn fs_size(path: &Path) -> u64 {
     let entries = fs::read_dir(path).unwrap();
     entries.map(|entry| fs_size(&entry.unwrap().path())).sum()
 }
+
+#[test]
+fn a_word_that_is_no_text_is_a_wrong_word() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let word = std::ffi::OsStr::from_bytes(b"\xff");
+    let call = std::process::Command::new(env!("CARGO_BIN_EXE_provost"))
+        .args(["run", "--allow", "src", "--accept", "true"])
+        .arg(word)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&call.stderr);
+    assert_eq!(call.status.code(), Some(2), "{said}");
+    assert!(said.contains("USAGE_ERROR"), "{said}");
+}

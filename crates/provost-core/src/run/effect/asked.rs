@@ -12,6 +12,7 @@ use crate::agent::launch::{self, Answer};
 use crate::change::Change;
 use crate::contract::Contract;
 use crate::contract::document::RollbackStrategy;
+use crate::contract::limits::{Asked, Limits};
 use crate::object::Oid;
 use crate::review;
 use crate::run::fact::{Side, TestRun};
@@ -157,6 +158,7 @@ impl State {
             base: self.base(),
             tree,
             logs: logs.to_owned(),
+            limits: Limits::of(&Asked::default(), &self.opened.limits),
         }
     }
 

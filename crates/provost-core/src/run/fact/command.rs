@@ -112,13 +112,22 @@ pub struct Stream {
     pub file: String,
     /// Bytes written by the process.
     pub bytes: u64,
-    /// Bytes kept.
+    /// Bytes of the file.
     pub kept: u64,
     /// SHA-256 of the file.
     pub sha256: String,
     /// Secrets that were taken out of it; the numbers are of what was left.
     #[serde(default, skip_serializing_if = "none")]
     pub redacted: u64,
+    /// Whether it was too long, and its middle is missing in the file.
+    #[serde(default, skip_serializing_if = "is_whole")]
+    pub cut: bool,
+}
+
+/// Whether nothing is missing.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_whole(cut: &bool) -> bool {
+    !*cut
 }
 
 /// Whether nothing was counted.

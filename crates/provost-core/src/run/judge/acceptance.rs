@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::missing;
 use crate::code::Code;
 use crate::contract::Contract;
 use crate::gate::command;
@@ -19,7 +18,7 @@ pub fn judge_tests(
     contract: &Contract,
 ) -> Verdict {
     let Some(run) = run else {
-        return missing(
+        return Verdict::deny(
             Code::AcceptanceFailed,
             "the acceptance commands did not run",
         );
@@ -33,7 +32,7 @@ pub fn judge_tests(
         .iter()
         .map(|command| (&command.name, &command.argv));
     if contract.tests.is_empty() || !wanted.eq(ran) {
-        return missing(
+        return Verdict::deny(
             Code::AcceptanceFailed,
             "not exactly the contract's commands ran",
         );
@@ -46,7 +45,7 @@ pub fn judge_tests(
     let Some(first) = failed.first() else {
         let Some(before) = before else {
             let reason = "nothing says how many tests ran before";
-            return missing(Code::AcceptanceFailed, reason);
+            return Verdict::deny(Code::AcceptanceFailed, reason);
         };
         return judge_counts(run, before, contract);
     };
@@ -105,7 +104,21 @@ fn judge_counts(run: &TestRun, before: &TestRun, contract: &Contract) -> Verdict
     let tallies = run.commands.iter().filter_map(|ran| ran.tally.as_ref());
     let tests = tallies.map(Tally::ran).reduce(u64::saturating_add);
     let tests = tests.map(|tests| format!(", {}", counted(saturated(tests), "test")));
-    Verdict::allow(format!("{passed} passed{}", tests.unwrap_or_default()))
+    let verdict = Verdict::allow(format!("{passed} passed{}", tests.unwrap_or_default()));
+    let rounds = run.commands.iter().chain(&before.commands);
+    let mut notes: Vec<String> = rounds.filter_map(uncounted).collect();
+    notes.dedup();
+    if notes.is_empty() {
+        return verdict;
+    }
+    verdict.with(json!({ "notes": notes }))
+}
+
+/// Says of a command that nobody can tell how many tests it ran.
+fn uncounted(command: &CommandRun) -> Option<String> {
+    let cut = command.stdout.cut || command.stderr.cut;
+    let line = command::line(&command.argv);
+    cut.then(|| format!("`{line}` printed more than is kept, so its tests are not counted"))
 }
 
 /// Which tests a command lost since `before`, in words that follow its name.

@@ -60,6 +60,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
         kept: bytes,
         sha256: String::new(),
         redacted: 0,
+        cut: false,
     };
     state.agent = Some(AgentRun {
         ending: Ending::Exited(0),

@@ -74,3 +74,24 @@ fn a_command_that_lost_tests_is_refused() {
         );
     }
 }
+
+#[test]
+fn tests_that_nobody_could_count_are_told() {
+    let facts = tests("a", &[("one", Ending::Exited(0))], &[]);
+    let Some(Fact::TestsRan(mut candidate)) = facts.into_iter().next_back() else {
+        panic!("no run")
+    };
+    let state = state(&[]);
+    let contract = state.contract.as_ref().unwrap();
+    let contract = Contract {
+        tests: contract.tests[..1].to_vec(),
+        ..contract.clone()
+    };
+    let whole = judge_tests(Some(&candidate), Some(&candidate), &contract);
+    assert_eq!(whole.details, None);
+    let base = candidate.clone();
+    candidate.commands[0].stdout.cut = true;
+    let verdict = judge_tests(Some(&candidate), Some(&base), &contract);
+    let notes = verdict.details.unwrap()["notes"].to_string();
+    assert!(notes.contains("its tests are not counted"), "{notes}");
+}

@@ -62,31 +62,48 @@ const HARMLESS: &[&str] = &[
     "write-tree",
 ];
 
-/// Settings that make git run programs, or look elsewhere.
-const RUNNING: &[&str] = &[
-    "alias.",
-    "core.",
-    "credential.",
-    "diff.",
-    "difftool.",
-    "filter.",
-    "gpg.",
-    "include.",
-    "includeif.",
-    "merge.",
-    "mergetool.",
-    "pager.",
-    "sequence.",
-    "submodule.",
+/// Settings that only steer who commits and what is shown; any other may make git run a program.
+const SHOWING: &[&str] = &[
+    "advice.",
+    "author.",
+    "color.",
+    "column.",
+    "commit.gpgsign",
+    "committer.",
+    "core.abbrev",
+    "core.quotepath",
+    "diff.algorithm",
+    "diff.context",
+    "diff.renamelimit",
+    "diff.renames",
+    "gc.auto",
+    "init.defaultbranch",
+    "log.",
+    "push.default",
+    "status.",
+    "tag.gpgsign",
+    "user.name",
+    "user.email",
 ];
 
-/// Settings of those that only steer what is shown.
-const SHOWING: &[&str] = &[
-    "core.quotepath",
-    "core.abbrev",
-    "diff.renames",
-    "diff.renamelimit",
-];
+/// Programs that may stand in a setting or a variable, because they only print or do nothing.
+const IDLE: [&str; 4] = ["", "cat", "true", ":"];
+
+/// Whether git may be called with the variable `name` set to `value`.
+pub(super) fn is_harmless(name: &str, value: &str) -> bool {
+    const OWN: [&str; 3] = [
+        "GIT_OPTIONAL_LOCKS",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_CONFIG_NOSYSTEM",
+    ];
+    const PEOPLE: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
+    const PROGRAMS: [&str; 5] = ["EDITOR", "GIT_EDITOR", "GIT_PAGER", "PAGER", "VISUAL"];
+    if PROGRAMS.contains(&name) {
+        return IDLE.contains(&value);
+    }
+    let is_gits = name.starts_with("GIT_");
+    !is_gits || OWN.contains(&name) || PEOPLE.iter().any(|own| name.starts_with(own))
+}
 
 /// Looks at a call of git.
 pub(super) fn run(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
@@ -118,14 +135,14 @@ fn settings(given: &Given) -> Result<(), EventError> {
         return Err(obscure("with settings from elsewhere"));
     }
     for set in given.values(&["c"]) {
-        let name = set
-            .text
-            .split('=')
-            .next()
-            .unwrap_or_default()
-            .to_lowercase();
-        let runs = RUNNING.iter().any(|own| name.starts_with(own));
-        if set.computed && name.contains('$') || runs && !SHOWING.contains(&name.as_str()) {
+        let (name, value) = set.text.split_once('=').unwrap_or((&set.text, ""));
+        let name = name.to_lowercase();
+        let idle = name == "core.pager" && IDLE.contains(&value);
+        let shows = |own: &&str| match own.strip_suffix('.') {
+            Some(_) => name.starts_with(*own),
+            None => name == **own,
+        };
+        if name.contains('$') || !(idle || SHOWING.iter().any(shows)) {
             return Err(obscure(format!("-c {}", short(&set.text))));
         }
     }
@@ -323,25 +340,8 @@ fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErr
 
 /// Reading settings is harmless, and so is a name to commit under.
 fn config(rest: &[Word]) -> Result<(), EventError> {
-    let reads = [
-        "--get",
-        "--get-all",
-        "--get-regexp",
-        "--get-urlmatch",
-        "--list",
-        "-l",
-        "get",
-        "list",
-    ];
-    if rest.iter().any(|word| reads.contains(&word.text.as_str())) {
-        return Ok(());
-    }
-    let given = Given::read(
-        rest,
-        "f",
-        &["file", "blob", "type", "default"],
-        Order::Mixed,
-    );
+    let longs = ["file", "blob", "type", "default", "value", "comment"];
+    let given = Given::read(rest, "f", &longs, Order::Mixed);
     let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();
     let changes = [
         "unset",
@@ -351,9 +351,24 @@ fn config(rest: &[Word]) -> Result<(), EventError> {
         "edit",
         "e",
         "remove-section",
+        "rename-section",
     ];
+    let reads = [
+        "get",
+        "get-all",
+        "get-regexp",
+        "get-urlmatch",
+        "get-color",
+        "list",
+        "l",
+    ];
+    if given.has(&changes) || given.words.iter().any(|word| word.computed) {
+        return Err(EventError::Guard("git config".to_owned()));
+    }
     match words.as_slice() {
-        [] | [_] if !given.has(&changes) => Ok(()),
+        _ if given.has(&reads) => Ok(()),
+        // With one more word, `get` would be a setting that is written.
+        [] | [_] | ["get", _] => Ok(()),
         ["user.name" | "user.email", _] if !given.has(&["global", "system", "f", "file"]) => Ok(()),
         _ => Err(EventError::Guard("git config".to_owned())),
     }

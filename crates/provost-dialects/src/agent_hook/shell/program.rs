@@ -218,6 +218,7 @@ pub(super) fn run(
     if name.computed && !is_known {
         return Err(EventError::Program(short(&name.text)));
     }
+    variables(program, words)?;
     if wrapper::run(reader, program, arguments, documents, line)? {
         return Ok(());
     }
@@ -273,6 +274,25 @@ pub(super) fn run(
             }
         }
     }
+}
+
+/// Refuses variables that would make git run a program, or take its settings from them.
+fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
+    const SETTING: [&str; 8] = [
+        "declare", "doas", "env", "export", "local", "readonly", "sudo", "typeset",
+    ];
+    let settles = SETTING.contains(&program);
+    let before = words
+        .iter()
+        .take_while(|word| settles || is_opening(&word.text));
+    for word in before {
+        if let Some((name, value)) = word.text.split_once('=')
+            && !git::is_harmless(name, value)
+        {
+            return Err(EventError::Obscure(format!("{}=", short(name))));
+        }
+    }
+    Ok(())
 }
 
 /// The files of a patch that stands on the line.

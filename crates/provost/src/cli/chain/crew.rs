@@ -172,7 +172,7 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
     // A secret is for the nodes whose contracts grant its place.
     let extra = order.contract.x_provost.as_ref();
     let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
-    let granted = |it: &&Credential| places.contains(&it.endpoint.to_string());
+    let granted = |it: &&Credential| opening::is_granted(&it.endpoint, places);
     let credentials = hands.credentials.iter().filter(granted).cloned().collect();
     let request = Request {
         contract: order.contract,

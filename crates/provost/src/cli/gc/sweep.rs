@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use provost_core::code::Code;
+use provost_core::contract::limits::Limits;
 use provost_core::object::Oid;
 use provost_core::retention::{CACHED, Fate};
 use provost_core::run::effect::{self, Base};
@@ -420,6 +421,8 @@ fn needed(place: &Place) -> Result<BTreeSet<String>, Failure> {
         },
         tree,
         logs: String::new(),
+        // Nothing is made here.
+        limits: Limits::default(),
     };
     needed.extend(layer_keys(&place.repo, &plan)?);
     Ok(needed)
