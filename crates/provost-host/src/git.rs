@@ -27,8 +27,10 @@ mod read;
 mod refs;
 mod run;
 mod side;
+mod stamp;
 mod status;
 mod submodules;
+mod watch;
 mod write;
 
 use std::path::PathBuf;
@@ -41,6 +43,7 @@ use provost_core::tree::TreeError;
 pub use account::Lines;
 pub use batch::Batch;
 pub use checkouts::Checkout;
+pub use files::Listed;
 pub use merge::Merged;
 pub use read::TreeRead;
 pub use refs::Expected;

@@ -35,8 +35,13 @@ const LARGEST_SHARD: usize = 16 * 1024 * 1024;
 /// The largest list of files.
 const LARGEST_MANIFEST: u64 = 1 << 30;
 
-/// How many lists of files are kept, one for each root.
+/// How many files about one root each are kept of one kind.
 const MOST_MANIFESTS: usize = 32;
+
+/// What the names of files about one root begin with: what was known of its files, and of the list
+/// of them.
+const FILES: &str = "files-";
+const LISTS: &str = "list-";
 
 /// After what time a file that was not finished belongs to nobody.
 const ABANDONED: Duration = Duration::from_mins(10);
@@ -187,8 +192,7 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// The list for `root` in `directory`, which need not be there.
     pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let name = format!("files-{}", &provost_core::object::hex(&digest)[..16]);
+        let name = name_of(FILES, root);
         let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
         Self {
             directory: directory.map(Path::to_owned),
@@ -238,9 +242,53 @@ impl Manifest {
             return Ok(());
         }
         make(directory)?;
-        prune(directory);
+        prune(directory, FILES);
         replace(directory, &self.name, bytes)
     }
+}
+
+/// What whoever lists the files of one root wants to be told next time.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    directory: Option<PathBuf>,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// The memory for `root` in `directory`, which need not be there.
+    pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
+        let name = name_of(LISTS, root);
+        let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
+        Self {
+            directory: directory.map(Path::to_owned),
+            name,
+            bytes: bytes.unwrap_or_default(),
+        }
+    }
+
+    /// What was kept; nothing if nothing was.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(HEAD..).unwrap_or_default()
+    }
+
+    /// Keeps `bytes` for the next time.
+    pub(crate) fn save(&self, bytes: &[u8]) -> io::Result<()> {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        make(directory)?;
+        prune(directory, LISTS);
+        let mut file = headed(bytes.len());
+        file.extend(bytes);
+        replace(directory, &self.name, file)
+    }
+}
+
+/// The name of a file about `root`.
+fn name_of(kind: &str, root: &Path) -> String {
+    let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+    format!("{kind}{}", &provost_core::object::hex(&digest)[..16])
 }
 
 type Row<'a> = (&'a [u8], (&'a Known, &'a Sha), &'a [u8]);
@@ -311,11 +359,11 @@ fn sweep(directory: &Path) {
     }
 }
 
-/// Removes the lists of files that were not used for the longest time, if there are too many.
-fn prune(directory: &Path) {
+/// Removes the files of one kind that were not written for the longest time, if there are too many.
+fn prune(directory: &Path, kind: &str) {
     let list = |(path, _): &(PathBuf, Duration)| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("files-"))
+        name.is_some_and(|name| name.starts_with(kind))
     };
     let mut lists: Vec<(PathBuf, Duration)> = aged(directory).into_iter().filter(list).collect();
     lists.sort_by_key(|(_, age)| *age);

@@ -36,7 +36,7 @@ use provost_core::path::RawPath;
 use provost_core::structure::{Report, Settings};
 use provost_engine::ports::{Lens, PortError};
 
-use cache::{Cache, Manifest};
+use cache::{Cache, Manifest, Memory};
 use tree::Reader;
 
 /// The analyser, with a version that changes whenever its facts do.
@@ -45,8 +45,18 @@ pub const ANALYSER: &str = "provost-lens/1";
 /// The most files that are looked at.
 pub const MOST_FILES: usize = 2_000_000;
 
-/// Says which files there are below a root, relative to it.
-pub type List = Box<dyn Fn(&Path) -> Result<Vec<RawPath>, PortError> + Send + Sync>;
+/// The files below a root.
+#[derive(Debug)]
+pub struct Listed {
+    /// Relative to the root.
+    pub paths: Vec<RawPath>,
+    /// What is to be handed in when the files of this root are listed next, if that is new.
+    pub memory: Option<Vec<u8>>,
+}
+
+/// Says which files there are below a root. It is handed what came with the last list for that
+/// root, or nothing.
+pub type List = Box<dyn Fn(&Path, &[u8]) -> Result<Listed, PortError> + Send + Sync>;
 
 /// A lens that parses by tree-sitter.
 pub struct TreeSitterLens {
@@ -88,7 +98,8 @@ impl Lens for TreeSitterLens {
             let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, Vec::new());
             (headers, entries)
         };
-        let (listed, (expected, early)) = rayon::join(|| self.listed(root), expect);
+        let list = || self.listed(root, place.as_deref());
+        let (listed, (expected, early)) = rayon::join(list, expect);
         let paths = listed?;
         let headers = headers(&paths);
         let early = if expected == headers {
@@ -106,8 +117,14 @@ impl Lens for TreeSitterLens {
 
 impl TreeSitterLens {
     /// The files below `root`, sorted.
-    fn listed(&self, root: &Path) -> Result<Vec<RawPath>, PortError> {
-        let mut paths = (self.list)(root)?;
+    fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, PortError> {
+        let memory = Memory::open(place, root);
+        let listed = (self.list)(root, memory.bytes())?;
+        if let Some(bytes) = &listed.memory {
+            // One that cannot be kept costs time and nothing else.
+            let _ = memory.save(bytes);
+        }
+        let mut paths = listed.paths;
         paths.sort_unstable();
         paths.dedup();
         if paths.len() > MOST_FILES {

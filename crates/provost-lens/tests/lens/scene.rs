@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use provost_core::path::RawPath;
 use provost_core::structure::{Finding, Function, Report, Settings};
 use provost_engine::ports::Lens as _;
-use provost_lens::TreeSitterLens;
+use provost_lens::{List, Listed, TreeSitterLens};
 use tempfile::TempDir;
 
 pub(crate) struct Scene {
@@ -55,11 +55,26 @@ impl Scene {
 
     pub(crate) fn with(&self, settings: &Settings, cache: Option<PathBuf>) -> Report {
         let lens = TreeSitterLens {
-            list: Box::new(|root| Ok(list(root))),
+            list: Box::new(|root, _| {
+                Ok(Listed {
+                    paths: list(root),
+                    memory: None,
+                })
+            }),
             cache,
         };
         lens.analyze(&self.root(), settings).unwrap()
     }
+}
+
+/// Says that there are `paths`, whatever is there.
+pub(crate) fn listing(paths: &'static [&'static str]) -> List {
+    Box::new(|_, _| {
+        Ok(Listed {
+            paths: paths.iter().map(|path| RawPath::new(*path)).collect(),
+            memory: None,
+        })
+    })
 }
 
 /// Every file below `root`.
