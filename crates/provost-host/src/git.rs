@@ -18,6 +18,7 @@ mod attributes;
 mod batch;
 mod checkouts;
 mod files;
+mod kept;
 pub mod land;
 mod locate;
 mod loose;
@@ -214,6 +215,8 @@ pub struct Repository {
     format: ObjectFormat,
     /// The tree that was read last, with its id.
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
+    /// What was seen of the checkout last.
+    last_seen: Mutex<Option<kept::Seen>>,
     /// Whether refs are plain files of git's oldest layout.
     is_plain: bool,
 }
