@@ -38,10 +38,11 @@ const LARGEST_MANIFEST: u64 = 1 << 30;
 /// How many files about one root each are kept of one kind.
 const MOST_MANIFESTS: usize = 32;
 
-/// What the names of files about one root begin with: what was known of its files, and of the list
-/// of them.
+/// What the names of files about one root begin with: what was known of its files, of the list of
+/// them, and of their imports.
 const FILES: &str = "files-";
 const LISTS: &str = "list-";
+const IMPORTS: &str = "imports-";
 
 /// After what time a file that was not finished belongs to nobody.
 const ABANDONED: Duration = Duration::from_mins(10);
@@ -231,8 +232,9 @@ impl Manifest {
         let mut bytes = headed(entries.len() * 140);
         for entry in entries {
             let path = entry.path.as_bytes();
-            if let (Some(known), Ok(length)) = (&entry.known, u32::try_from(path.len())) {
-                bytes.extend(known);
+            if let Ok(length) = u32::try_from(path.len()) {
+                // What cannot be believed is listed all the same, so that it is looked at early.
+                bytes.extend(entry.known.unwrap_or([0; 60]));
                 bytes.extend(entry.sha);
                 bytes.extend(length.to_le_bytes());
                 bytes.extend(path);
@@ -247,21 +249,33 @@ impl Manifest {
     }
 }
 
-/// What whoever lists the files of one root wants to be told next time.
+/// What somebody else wants to be told when one root is looked at next.
 #[derive(Debug)]
 pub(crate) struct Memory {
     directory: Option<PathBuf>,
+    kind: &'static str,
     name: String,
     bytes: Vec<u8>,
 }
 
 impl Memory {
-    /// The memory for `root` in `directory`, which need not be there.
-    pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
-        let name = name_of(LISTS, root);
+    /// What was said by whoever lists the files of `root`, kept in `directory`, which need not be
+    /// there.
+    pub(crate) fn of_list(directory: Option<&Path>, root: &Path) -> Self {
+        Self::open(LISTS, directory, root)
+    }
+
+    /// What is known of the imports in `root`.
+    pub(crate) fn of_imports(directory: Option<&Path>, root: &Path) -> Self {
+        Self::open(IMPORTS, directory, root)
+    }
+
+    fn open(kind: &'static str, directory: Option<&Path>, root: &Path) -> Self {
+        let name = name_of(kind, root);
         let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
         Self {
             directory: directory.map(Path::to_owned),
+            kind,
             name,
             bytes: bytes.unwrap_or_default(),
         }
@@ -274,11 +288,11 @@ impl Memory {
 
     /// Keeps `bytes` for the next time.
     pub(crate) fn save(&self, bytes: &[u8]) -> io::Result<()> {
-        let Some(directory) = &self.directory else {
+        let Some(directory) = self.directory.as_ref().filter(|_| bytes != self.bytes()) else {
             return Ok(());
         };
         make(directory)?;
-        prune(directory, LISTS);
+        prune(directory, self.kind);
         let mut file = headed(bytes.len());
         file.extend(bytes);
         replace(directory, &self.name, file)

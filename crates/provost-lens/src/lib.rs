@@ -17,6 +17,7 @@ mod cache;
 mod clones;
 mod codec;
 mod design;
+mod edges;
 mod facts;
 mod found;
 mod groups;
@@ -108,17 +109,23 @@ impl Lens for TreeSitterLens {
             Vec::new()
         };
         let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, early);
+        let imports = Memory::of_imports(place.as_deref(), root);
         // A cache that cannot be written costs time and nothing else.
-        let _ = cache().save(&entries);
-        let _ = manifest.save(&entries);
-        Ok(report::report(ANALYSER, settings, &entries))
+        let save = || {
+            let _ = cache().save(&entries);
+            let _ = manifest.save(&entries);
+        };
+        let report = || report::report(ANALYSER, settings, &entries, imports.bytes());
+        let (reported, ()) = rayon::join(report, save);
+        let _ = imports.save(&reported.memory);
+        Ok(reported.report)
     }
 }
 
 impl TreeSitterLens {
     /// The files below `root`, sorted.
     fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, PortError> {
-        let memory = Memory::open(place, root);
+        let memory = Memory::of_list(place, root);
         let listed = (self.list)(root, memory.bytes())?;
         if let Some(bytes) = &listed.memory {
             // One that cannot be kept costs time and nothing else.

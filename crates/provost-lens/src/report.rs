@@ -1,9 +1,10 @@
 //! Puts what the files of a tree say together.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
+use provost_core::structure::graph::Graph;
 use provost_core::structure::metrics::{Metrics, Parts};
 use provost_core::structure::{
     Formula, Function, Import, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile,
@@ -12,11 +13,11 @@ use provost_core::structure::{
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::edges::{Edges, Importer};
 use crate::facts::{Facts, bytes_hash, mix};
 use crate::found::{self, Placed, digits, numbered};
-use crate::imports::Files;
 use crate::language;
-use crate::tree::Entry;
+use crate::tree::{Entry, Sha};
 use crate::unused::{self, Names};
 use crate::{clones, design};
 
@@ -24,70 +25,64 @@ use crate::{clones, design};
 struct Source<'a> {
     path: RepoPath,
     language: usize,
-    sha: String,
+    sha: &'a Sha,
     test: bool,
     facts: &'a Facts<'a>,
 }
 
-/// The report about `entries`, which are sorted by path.
-pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>]) -> Report {
+/// A report, and what lets the next one be made quickly.
+pub(crate) struct Reported {
+    pub(crate) report: Report,
+    /// Of the imports.
+    pub(crate) memory: Vec<u8>,
+}
+
+/// The report about `entries`, which are sorted by path. `memory` came with the last one, if any.
+pub(crate) fn report(
+    analyser: &str,
+    settings: &Settings,
+    entries: &[Entry<'_>],
+    memory: &[u8],
+) -> Reported {
     let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
-    let mut blind = HashSet::new();
-    let mut sources = Vec::new();
-    for entry in entries {
-        let Some(said) = &entry.said else { continue };
-        let Some(language) = said.language else {
-            continue;
-        };
-        if said.facts.parse == Parse::Unread {
-            blind.insert(language);
-        }
-        if let Ok(path) = RepoPath::try_from(&entry.path) {
-            sources.push(Source {
-                language,
-                sha: hex(&entry.sha),
-                test: is_test(path.as_str()) || is_foreign(path.as_str()),
-                facts: &said.facts,
-                path,
-            });
-        }
-    }
+    let (sources, blind) = sources(entries);
     let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
     let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
-    let ((mut drafts, tree), (imports, (names, shown))) = rayon::join(
-        || (clones::find(&functions, settings), tree_digest(entries)),
-        || {
-            let names = || Names::of(said().map(|said| &said.facts), blind);
-            let shown = || {
-                functions
-                    .par_iter()
-                    .map(function)
-                    .collect::<Vec<Function>>()
-            };
-            (imports(&sources), rayon::join(names, shown))
-        },
-    );
-    let coupled = design::coupled(&classes);
-    drafts.extend(unused::find(&functions, &classes, &names));
-    drafts.extend(design::functions(&functions, settings));
-    let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
-    drafts.extend(design::classes(&coupled, &tests, settings));
-    drafts.extend(design::cycles(&imports));
+    let clones = || (clones::find(&functions, settings), tree_digest(entries));
+    let unused = || {
+        let names = Names::of(said().map(|said| &said.facts), blind);
+        unused::find(&functions, &classes, &names)
+    };
+    let imports = || imported(&sources, memory);
+    let shown = || -> Vec<Function> { functions.par_iter().map(function).collect() };
+    let design = || {
+        let coupled = design::coupled(&classes);
+        let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
+        let mut drafts = design::functions(&functions, settings);
+        drafts.extend(design::classes(&coupled, &tests, settings));
+        let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
+        (coupled, drafts, files)
+    };
+    let rest = || rayon::join(imports, || rayon::join(design, shown));
+    let ((mut drafts, tree), (unused, ((imports, memory), ((coupled, designed, files), shown)))) =
+        rayon::join(clones, || rayon::join(unused, rest));
+    let graph = Graph::of(&imports);
+    drafts.extend(unused);
+    drafts.extend(designed);
+    drafts.extend(design::cycles(&graph));
     let findings = numbered(drafts);
-
-    let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
     let metrics = Metrics::of(&Parts {
         files: &files,
         functions: &shown,
         classes: &coupled,
-        imports: &imports,
+        graph: &graph,
         findings: &findings,
     });
     let health = match settings.profile {
         Formula::Standard => health::standard(&metrics.debts),
         Formula::Compat => health::compat(&metrics.python),
     };
-    Report {
+    let report = Report {
         version: REPORT_VERSION.to_owned(),
         analyser: analyser.to_owned(),
         settings: settings.clone(),
@@ -101,7 +96,33 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>])
         findings,
         metrics,
         health,
+    };
+    Reported { report, memory }
+}
+
+/// The files of source code among `entries`, and the languages of which one could not be read.
+fn sources<'a>(entries: &'a [Entry<'a>]) -> (Vec<Source<'a>>, HashSet<usize>) {
+    let mut blind = HashSet::new();
+    let mut sources = Vec::new();
+    for entry in entries {
+        let Some(said) = &entry.said else { continue };
+        let Some(language) = said.language else {
+            continue;
+        };
+        if said.facts.parse == Parse::Unread {
+            blind.insert(language);
+        }
+        if let Ok(path) = RepoPath::try_from(&entry.path) {
+            sources.push(Source {
+                language,
+                sha: &entry.sha,
+                test: is_test(path.as_str()) || is_foreign(path.as_str()),
+                facts: &said.facts,
+                path,
+            });
+        }
     }
+    (sources, blind)
 }
 
 fn placed_functions<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Function<'a>> {
@@ -125,7 +146,7 @@ fn placed_classes<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Cla
 fn source_file(source: &Source<'_>) -> SourceFile {
     SourceFile {
         path: source.path.clone(),
-        digest: source.sha.clone(),
+        digest: hex(source.sha),
         language: language::name(source.language).to_owned(),
         lines: source.facts.lines,
         test: source.test,
@@ -154,40 +175,19 @@ fn function(one: &found::Function<'_>) -> Function {
     }
 }
 
-/// Which file imports which.
-fn imports(sources: &[Source<'_>]) -> Vec<Import> {
-    let files = Files::new(sources.iter().map(|source| source.path.as_str()));
-    let paths: HashMap<&str, &RepoPath> = sources
+/// Which file imports which, and what is to be remembered of it.
+fn imported(sources: &[Source<'_>], memory: &[u8]) -> (Vec<Import>, Vec<u8>) {
+    let files: Vec<Importer<'_>> = sources
         .iter()
-        .map(|source| (source.path.as_str(), &source.path))
+        .map(|source| Importer {
+            path: &source.path,
+            language: source.language,
+            sha: source.sha,
+            facts: source.facts,
+        })
         .collect();
-    let edges = |source: &Source<'_>| -> Vec<Import> {
-        let Some(spec) = language::spec(source.language) else {
-            return Vec::new();
-        };
-        // Whether every import of a file happens only when it is needed.
-        let mut found: BTreeMap<&str, bool> = BTreeMap::new();
-        for import in &source.facts.imports {
-            let from = source.path.as_str();
-            for to in files.resolve(spec.imports, from, &import.target) {
-                if to != from {
-                    let deferred = found.entry(to).or_insert(true);
-                    *deferred &= import.deferred;
-                }
-            }
-        }
-        found
-            .into_iter()
-            .filter_map(|(to, deferred)| {
-                Some(Import {
-                    from: source.path.clone(),
-                    to: (*paths.get(to)?).clone(),
-                    deferred,
-                })
-            })
-            .collect()
-    };
-    sources.par_iter().flat_map_iter(edges).collect()
+    let edges = Edges::of(&files, memory);
+    (edges.named(&files), edges.memory(&files))
 }
 
 fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {

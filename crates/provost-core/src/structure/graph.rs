@@ -18,6 +18,8 @@ impl<'a> Graph<'a> {
         let imports = || imports.iter().filter(|import| !import.deferred);
         let mut names: Vec<&RepoPath> = imports().map(|import| &import.to).collect();
         names.extend(imports().map(|import| &import.from));
+        // Imports of one file usually stand together; what is there once is sorted once.
+        names.dedup();
         names.sort_unstable();
         names.dedup();
         let number = |name: &RepoPath| names.binary_search(&name).ok();

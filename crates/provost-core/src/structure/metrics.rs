@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::health::Dimension;
-use super::{Category, Class, Confidence, Family, Finding, Function, Import, Parse, SourceFile};
+use super::{Category, Class, Confidence, Family, Finding, Function, Parse, SourceFile};
 use crate::path::RepoPath;
 
 /// The cyclomatic complexity up to which nothing is owed.
@@ -138,7 +138,7 @@ pub struct Parts<'a> {
     /// The classes.
     pub classes: &'a [Class],
     /// The imports.
-    pub imports: &'a [Import],
+    pub graph: &'a Graph<'a>,
     /// The findings.
     pub findings: &'a [Finding],
 }
@@ -146,8 +146,7 @@ pub struct Parts<'a> {
 impl Metrics {
     /// Adds up `parts`.
     pub fn of(parts: &Parts<'_>) -> Self {
-        let graph = Graph::of(parts.imports);
-        let depths = graph.depths();
+        let depths = parts.graph.depths();
         let most = |values: &mut dyn Iterator<Item = u32>| values.max().unwrap_or(0);
         let functions = || parts.functions.iter();
         let classes = || parts.classes.iter();
@@ -170,8 +169,8 @@ impl Metrics {
     }
 }
 
-fn count(findings: &[Finding], is: fn(&Finding) -> bool) -> u64 {
-    findings.iter().filter(|finding| is(finding)).count() as u64
+fn count<'a>(findings: impl IntoIterator<Item = &'a Finding>, is: fn(&Finding) -> bool) -> u64 {
+    findings.into_iter().filter(|finding| is(finding)).count() as u64
 }
 
 fn is_clone(finding: &Finding) -> bool {
@@ -257,24 +256,30 @@ fn circles_owed(finding: &Finding) -> u64 {
 }
 
 fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
-    let files: BTreeMap<&str, &SourceFile> = parts
-        .files
-        .iter()
-        .filter(|file| file.language == PYTHON)
-        .map(|file| (file.path.as_str(), file))
-        .collect();
+    let python = |file: &&SourceFile| file.language == PYTHON;
+    let mut files: Vec<&SourceFile> = parts.files.iter().filter(python).collect();
     if files.is_empty() {
         return PythonSums::default();
     }
-    let is = |path: &RepoPath| files.contains_key(path.as_str());
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    let is = |path: &RepoPath| {
+        let found = files.binary_search_by(|file| file.path.cmp(path));
+        found.is_ok()
+    };
     let about = |finding: &&Finding| finding.paths().any(is);
-    let findings: Vec<Finding> = parts.findings.iter().filter(about).cloned().collect();
+    let findings: Vec<&Finding> = parts.findings.iter().filter(about).collect();
+    let count = |of: fn(&Finding) -> bool| count(findings.iter().copied(), of);
     // Functions of one file stand together, and are asked about once.
     let of_files = parts.functions.chunk_by(|one, next| one.path == next.path);
     let functions = of_files
         .filter(|all| all.first().is_some_and(|one| is(&one.path)))
         .flatten();
-    let classes = || parts.classes.iter().filter(|one| is(&one.path));
+    let of_files = parts.classes.chunk_by(|one, next| one.path == next.path);
+    let classes: Vec<&Class> = of_files
+        .filter(|all| all.first().is_some_and(|one| is(&one.path)))
+        .flatten()
+        .collect();
+    let classes = || classes.iter();
     let mut depths: Vec<u64> = depths
         .iter()
         .filter(|(path, _)| is(path))
@@ -288,15 +293,15 @@ fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     PythonSums {
         files: files.len() as u64,
         unread: files
-            .values()
+            .iter()
             .filter(|file| file.parse > Parse::Errors)
             .count() as u64,
-        clone_groups: count(&findings, is_clone),
+        clone_groups: count(is_clone),
         complexity: Spread::of(functions.map(|one| one.cyclomatic), RISKY),
         coupling: Spread::of(classes().map(|one| one.coupling), MANY_CLASSES),
         cohesion: Spread::of(classes().filter_map(|one| one.cohesion), LOOSE),
-        dead: count(&findings, is_dead),
-        cycles: count(&findings, is_cycle),
+        dead: count(is_dead),
+        cycles: count(is_cycle),
         depth_max: depths.last().copied().unwrap_or(0),
         depth_twice_mean: (2 * sum).div_ceil(deep.max(1)),
         depth_p95: depths.get(rank).copied().unwrap_or(0),

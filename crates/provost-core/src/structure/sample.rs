@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::graph::Graph;
 use super::metrics::{Metrics, Parts};
 use super::{
     Category, Confidence, Family, Finding, Function, Import, Parse, REPORT_VERSION, Report,
@@ -110,7 +111,7 @@ pub(crate) fn with_imports(
         files: &files,
         functions: &functions,
         classes: &[],
-        imports: &imports,
+        graph: &Graph::of(&imports),
         findings: &findings,
     });
     Report {

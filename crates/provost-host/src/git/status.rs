@@ -206,12 +206,7 @@ impl Repository {
     }
 
     /// What stands on disk at the paths of `lines`; what is known of it is not read again.
-    fn on_disk(
-        &self,
-        checkout: &Path,
-        lines: Lines,
-        known: &mut Disks,
-    ) -> BTreeMap<RawPath, Dirt> {
+    fn on_disk(&self, checkout: &Path, lines: Lines, known: &mut Disks) -> BTreeMap<RawPath, Dirt> {
         let began = stamp::now();
         let look = |(path, line): (RawPath, Line)| {
             let place = checkout.join(OsStr::from_bytes(path.as_bytes()));
