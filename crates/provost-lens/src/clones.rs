@@ -28,10 +28,16 @@ const MOST_PLACES: usize = 256;
 
 /// Everything that is there twice.
 pub(crate) fn find(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft> {
-    let (exact, member_of) = same(functions, settings);
+    let shared = || {
+        rayon::join(
+            || sharing(functions, settings),
+            || windows(functions, settings),
+        )
+    };
+    let ((exact, member_of), (pairs, windows)) = rayon::join(|| same(functions, settings), shared);
     let mut drafts: Vec<Draft> = exact;
-    drafts.extend(near(functions, settings, &member_of));
-    drafts.extend(blocks(functions, settings, &member_of));
+    drafts.extend(near(functions, pairs, &member_of));
+    drafts.extend(blocks(functions, settings, &windows, &member_of));
     drafts
 }
 
@@ -56,14 +62,21 @@ fn confidence<'a>(members: impl Iterator<Item = &'a Function<'a>>) -> Confidence
 
 /// Groups of functions that do the same, and for each function in one which that is.
 fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap<usize, u64>) {
-    let mut groups: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
-    for (at, function) in functions.iter().enumerate() {
-        if large(function, settings) {
-            let key = (function.language, function.fact.shape);
-            groups.entry(key).or_default().push(at);
-        }
-    }
-    groups.retain(|_, members| members.len() > 1);
+    let mut shapes: Vec<(usize, u64, usize)> = functions
+        .iter()
+        .enumerate()
+        .filter(|(_, function)| large(function, settings))
+        .map(|(at, function)| (function.language, function.fact.shape, at))
+        .collect();
+    shapes.sort_unstable();
+    let groups: Vec<((usize, u64), Vec<usize>)> = shapes
+        .chunk_by(|one, other| (one.0, one.1) == (other.0, other.1))
+        .filter(|group| group.len() > 1)
+        .map(|group| {
+            let members = group.iter().map(|(_, _, at)| *at).collect();
+            ((group[0].0, group[0].1), members)
+        })
+        .collect();
     let mut member_of = HashMap::new();
     for ((_, shape), members) in &groups {
         member_of.extend(members.iter().map(|at| (*at, *shape)));
@@ -128,10 +141,9 @@ fn inside_others(functions: &[Function<'_>], members: &HashMap<usize, u64>) -> H
 /// Groups of functions that are nearly the same.
 fn near(
     functions: &[Function<'_>],
-    settings: &Settings,
+    pairs: Vec<(usize, usize)>,
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
-    let pairs = sharing(functions, settings);
     let mut groups = Groups::new(functions.len());
     let mut joined = HashSet::new();
     for (one, other) in pairs {
@@ -255,14 +267,13 @@ type Place = (usize, usize);
 /// A run of statements: the function, the first statement, how many.
 type Run = (usize, usize, usize);
 
-/// Runs of statements that are there twice.
-fn blocks(
-    functions: &[Function<'_>],
-    settings: &Settings,
-    member_of: &HashMap<usize, u64>,
-) -> Vec<Draft> {
+/// Statements that stand together: the language, the hash of all of them, and where.
+type Window = (usize, u64, Place);
+
+/// All runs of as many statements as are looked for, sorted, so that equal ones stand together.
+fn windows(functions: &[Function<'_>], settings: &Settings) -> Vec<Window> {
     let width = settings.block_min_stmt as usize;
-    let mut windows: Vec<(usize, u64, Place)> = Vec::new();
+    let mut windows: Vec<Window> = Vec::new();
     for (at, function) in functions.iter().enumerate() {
         let block = &function.fact.block;
         for first in 0..(block.len() + 1).saturating_sub(width) {
@@ -272,10 +283,19 @@ fn blocks(
         }
     }
     windows.par_sort_unstable();
+    windows
+}
+
+/// Runs of statements that are there twice, among those in `windows`.
+fn blocks(
+    functions: &[Function<'_>],
+    settings: &Settings,
+    windows: &[Window],
+    member_of: &HashMap<usize, u64>,
+) -> Vec<Draft> {
+    let width = settings.block_min_stmt as usize;
     let mut pairs: Vec<(Place, Place, usize)> = Vec::new();
-    let same = |one: &(usize, u64, Place), other: &(usize, u64, Place)| {
-        (one.0, one.1) == (other.0, other.1)
-    };
+    let same = |one: &Window, other: &Window| (one.0, one.1) == (other.0, other.1);
     for list in windows.chunk_by(same).filter(|list| list.len() > 1) {
         let list: Vec<Place> = list.iter().take(MOST_PLACES).map(|one| one.2).collect();
         for (place, one) in list.iter().enumerate() {

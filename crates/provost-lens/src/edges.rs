@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use provost_core::path::RepoPath;
 use provost_core::structure::Import;
+use provost_core::structure::graph::Graph;
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
 };
@@ -61,6 +62,17 @@ impl Edges {
             }
         }
         bytes
+    }
+
+    /// The graph of those imports that happen at once.
+    pub(crate) fn graph<'a>(&self, files: &[Importer<'a>]) -> Graph<'a> {
+        let paths: Vec<&RepoPath> = files.iter().map(|file| file.path).collect();
+        let at_once = |edges: &Vec<Edge>| {
+            let edges = edges.iter().filter(|(_, deferred)| !deferred);
+            edges.map(|(to, _)| *to as usize).collect()
+        };
+        let edges: Vec<Vec<usize>> = self.0.iter().map(at_once).collect();
+        Graph::numbered(&paths, &edges)
     }
 
     /// The imports by name.

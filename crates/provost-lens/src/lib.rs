@@ -34,10 +34,11 @@ use std::sync::OnceLock;
 
 use provost_core::code::Code;
 use provost_core::path::RawPath;
-use provost_core::structure::{Report, Settings};
+use provost_core::structure::{Report, Settings, Summary};
 use provost_engine::ports::{Lens, PortError};
 
 use cache::{Cache, Manifest, Memory};
+use report::{Lists, Reported};
 use tree::Reader;
 
 /// The analyser, with a version that changes whenever its facts do.
@@ -76,6 +77,26 @@ impl std::fmt::Debug for TreeSitterLens {
 
 impl Lens for TreeSitterLens {
     fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError> {
+        let reported = self.look(root, settings, Lists::Wanted)?;
+        Ok(reported.report)
+    }
+}
+
+impl TreeSitterLens {
+    /// What a person is told of the report that [`Lens::analyze`] gives, for less than it costs.
+    pub fn summarize(&self, root: &Path, settings: &Settings) -> Result<Summary, PortError> {
+        let reported = self.look(root, settings, Lists::Unwanted)?;
+        let report = reported.report;
+        Ok(Summary {
+            tree_files: report.tree_files,
+            source_files: reported.source_files,
+            languages: report.languages,
+            findings: report.findings,
+            health: report.health,
+        })
+    }
+
+    fn look(&self, root: &Path, settings: &Settings, lists: Lists) -> Result<Reported, PortError> {
         settings
             .check()
             .map_err(|error| PortError::of(Code::InputInvalid, error))?;
@@ -97,32 +118,31 @@ impl Lens for TreeSitterLens {
             let paths = manifest.paths();
             let headers = headers(&paths);
             let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, Vec::new());
-            (headers, entries)
+            (paths, headers, entries)
         };
         let list = || self.listed(root, place.as_deref());
-        let (listed, (expected, early)) = rayon::join(list, expect);
+        let (listed, (expected, of_expected, early)) = rayon::join(list, expect);
         let paths = listed?;
-        let headers = headers(&paths);
-        let early = if expected == headers {
+        let entries = if paths == expected {
             early
         } else {
-            Vec::new()
+            let headers = headers(&paths);
+            let same = of_expected == headers;
+            let early = if same { early } else { Vec::new() };
+            Reader::new(&opened, &known, cache(), headers).all(&paths, early)
         };
-        let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, early);
         let imports = Memory::of_imports(place.as_deref(), root);
         // A cache that cannot be written costs time and nothing else.
         let save = || {
             let _ = cache().save(&entries);
             let _ = manifest.save(&entries);
         };
-        let report = || report::report(ANALYSER, settings, &entries, imports.bytes());
+        let report = || report::report(settings, &entries, imports.bytes(), lists);
         let (reported, ()) = rayon::join(report, save);
         let _ = imports.save(&reported.memory);
-        Ok(reported.report)
+        Ok(reported)
     }
-}
 
-impl TreeSitterLens {
     /// The files below `root`, sorted.
     fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, PortError> {
         let memory = Memory::of_list(place, root);
@@ -147,15 +167,16 @@ impl TreeSitterLens {
 
 /// The language of headers: that of the sources beside them, if it is only one.
 fn headers(paths: &[RawPath]) -> Option<usize> {
-    let any = |endings: &[&str]| {
-        let ends = |path: &RawPath| {
-            endings
-                .iter()
-                .any(|end| path.as_bytes().ends_with(end.as_bytes()))
-        };
-        paths.iter().any(ends)
-    };
-    let cpp = any(&[".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"]) && !any(&[".c"]);
-    let name = if cpp { "cpp" } else { "c" };
+    let (mut c, mut cpp) = (false, false);
+    for path in paths {
+        let mut parts = path.as_bytes().rsplitn(2, |byte| *byte == b'.');
+        let ending = parts.next().filter(|_| parts.next().is_some());
+        match ending {
+            Some(b"c") => c = true,
+            Some(b"cc" | b"cpp" | b"cxx" | b"hpp" | b"hh" | b"hxx") => cpp = true,
+            _ => {}
+        }
+    }
+    let name = if cpp && !c { "cpp" } else { "c" };
     language::named(name)
 }

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
-use provost_core::structure::graph::Graph;
-use provost_core::structure::metrics::{Metrics, Parts};
+use provost_core::structure::metrics::{FileSize, FunctionSize, Metrics, Parts};
 use provost_core::structure::{
-    Formula, Function, Import, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile,
-    health,
+    Formula, Function, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile, health,
 };
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
@@ -30,61 +28,83 @@ struct Source<'a> {
     facts: &'a Facts<'a>,
 }
 
+/// Whether somebody wants the lists of all functions, files and imports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// A report as it is kept and compared.
+    Wanted,
+    /// What a person is told; lists are as large as the tree.
+    Unwanted,
+}
+
+impl Lists {
+    fn of<T>(self, list: impl FnOnce() -> Vec<T>) -> Vec<T> {
+        match self {
+            Self::Wanted => list(),
+            Self::Unwanted => Vec::new(),
+        }
+    }
+}
+
 /// A report, and what lets the next one be made quickly.
 pub(crate) struct Reported {
+    /// Without lists that nobody wants.
     pub(crate) report: Report,
+    pub(crate) source_files: u64,
     /// Of the imports.
     pub(crate) memory: Vec<u8>,
 }
 
 /// The report about `entries`, which are sorted by path. `memory` came with the last one, if any.
 pub(crate) fn report(
-    analyser: &str,
     settings: &Settings,
     entries: &[Entry<'_>],
     memory: &[u8],
+    lists: Lists,
 ) -> Reported {
     let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
     let (sources, blind) = sources(entries);
     let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
     let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
+    let importers: Vec<Importer<'_>> = sources.iter().map(Source::importer).collect();
     let clones = || (clones::find(&functions, settings), tree_digest(entries));
     let unused = || {
         let names = Names::of(said().map(|said| &said.facts), blind);
         unused::find(&functions, &classes, &names)
     };
-    let imports = || imported(&sources, memory);
-    let shown = || -> Vec<Function> { functions.par_iter().map(function).collect() };
+    let imports = || {
+        let edges = Edges::of(&importers, memory);
+        let graph = edges.graph(&importers);
+        let imports = lists.of(|| edges.named(&importers));
+        (graph, imports, edges.memory(&importers))
+    };
+    let shown = || lists.of(|| functions.par_iter().map(function).collect());
     let design = || {
         let coupled = design::coupled(&classes);
         let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
         let mut drafts = design::functions(&functions, settings);
         drafts.extend(design::classes(&coupled, &tests, settings));
-        let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
+        let files = lists.of(|| sources.iter().map(source_file).collect());
         (coupled, drafts, files)
     };
     let rest = || rayon::join(imports, || rayon::join(design, shown));
-    let ((mut drafts, tree), (unused, ((imports, memory), ((coupled, designed, files), shown)))) =
+    let ((mut drafts, tree), (unused, (imports, ((coupled, designed, files), shown)))) =
         rayon::join(clones, || rayon::join(unused, rest));
-    let graph = Graph::of(&imports);
+    let (graph, imports, memory) = imports;
     drafts.extend(unused);
     drafts.extend(designed);
     drafts.extend(design::cycles(&graph));
     let findings = numbered(drafts);
     let metrics = Metrics::of(&Parts {
-        files: &files,
-        functions: &shown,
+        files: &sources.iter().map(file_size).collect::<Vec<_>>(),
+        functions: &functions.iter().map(function_size).collect::<Vec<_>>(),
         classes: &coupled,
         graph: &graph,
         findings: &findings,
     });
-    let health = match settings.profile {
-        Formula::Standard => health::standard(&metrics.debts),
-        Formula::Compat => health::compat(&metrics.python),
-    };
     let report = Report {
         version: REPORT_VERSION.to_owned(),
-        analyser: analyser.to_owned(),
+        analyser: crate::ANALYSER.to_owned(),
         settings: settings.clone(),
         tree,
         tree_files: entries.len() as u64,
@@ -94,10 +114,46 @@ pub(crate) fn report(
         classes: coupled,
         imports,
         findings,
+        health: match settings.profile {
+            Formula::Standard => health::standard(&metrics.debts),
+            Formula::Compat => health::compat(&metrics.python),
+        },
         metrics,
-        health,
     };
-    Reported { report, memory }
+    Reported {
+        report,
+        source_files: sources.len() as u64,
+        memory,
+    }
+}
+
+impl Source<'_> {
+    fn importer(&self) -> Importer<'_> {
+        Importer {
+            path: &self.path,
+            language: self.language,
+            sha: self.sha,
+            facts: self.facts,
+        }
+    }
+}
+
+fn file_size<'a>(source: &'a Source<'_>) -> FileSize<'a> {
+    FileSize {
+        path: &source.path,
+        language: language::name(source.language),
+        lines: source.facts.lines,
+        parse: source.facts.parse,
+    }
+}
+
+fn function_size<'a>(function: &found::Function<'a>) -> FunctionSize<'a> {
+    FunctionSize {
+        path: function.path,
+        cyclomatic: function.fact.cyclomatic,
+        cognitive: function.fact.cognitive,
+        nesting: function.fact.nesting,
+    }
 }
 
 /// The files of source code among `entries`, and the languages of which one could not be read.
@@ -173,21 +229,6 @@ fn function(one: &found::Function<'_>) -> Function {
         unsound: fact.unsound,
         test: one.test,
     }
-}
-
-/// Which file imports which, and what is to be remembered of it.
-fn imported(sources: &[Source<'_>], memory: &[u8]) -> (Vec<Import>, Vec<u8>) {
-    let files: Vec<Importer<'_>> = sources
-        .iter()
-        .map(|source| Importer {
-            path: &source.path,
-            language: source.language,
-            sha: source.sha,
-            facts: source.facts,
-        })
-        .collect();
-    let edges = Edges::of(&files, memory);
-    (edges.named(&files), edges.memory(&files))
 }
 
 fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::health::Dimension;
-use super::{Category, Class, Confidence, Family, Finding, Function, Parse, SourceFile};
+use super::{Category, Class, Confidence, Family, Finding, Parse};
 use crate::path::RepoPath;
 
 /// The cyclomatic complexity up to which nothing is owed.
@@ -128,13 +128,39 @@ impl Spread {
     }
 }
 
+/// What sums take of a file of source code.
+#[derive(Debug, Clone, Copy)]
+pub struct FileSize<'a> {
+    /// Where.
+    pub path: &'a RepoPath,
+    /// Which language, by its name.
+    pub language: &'a str,
+    /// How many lines.
+    pub lines: u32,
+    /// How well it could be read.
+    pub parse: Parse,
+}
+
+/// What sums take of a function.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionSize<'a> {
+    /// Where.
+    pub path: &'a RepoPath,
+    /// Its cyclomatic complexity.
+    pub cyclomatic: u32,
+    /// Its cognitive complexity.
+    pub cognitive: u32,
+    /// How deep branches lie in each other.
+    pub nesting: u32,
+}
+
 /// What sums are made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     /// The files.
-    pub files: &'a [SourceFile],
-    /// The functions.
-    pub functions: &'a [Function],
+    pub files: &'a [FileSize<'a>],
+    /// The functions; those of one file stand together.
+    pub functions: &'a [FunctionSize<'a>],
     /// The classes.
     pub classes: &'a [Class],
     /// The imports.
@@ -186,9 +212,9 @@ fn is_cycle(finding: &Finding) -> bool {
 }
 
 /// What a single function owes for its branches.
-pub(super) fn branches_owed(function: &Function) -> u64 {
-    let branches = function.cyclomatic.saturating_sub(EASY);
-    let reading = function.cognitive.saturating_sub(READABLE) / 2;
+pub(super) fn branches_owed(cyclomatic: u32, cognitive: u32) -> u64 {
+    let branches = cyclomatic.saturating_sub(EASY);
+    let reading = cognitive.saturating_sub(READABLE) / 2;
     u64::from(branches) + u64::from(reading)
 }
 
@@ -202,7 +228,8 @@ fn debts(parts: &Parts<'_>) -> Debts {
         .filter_map(|class| class.cohesion)
         .collect();
     let found = |owed: fn(&Finding) -> u64| parts.findings.iter().map(owed).sum::<u64>();
-    let unsound = |file: &&SourceFile| file.parse != Parse::Clean;
+    let branches = |one: &FunctionSize<'_>| branches_owed(one.cyclomatic, one.cognitive);
+    let unsound = |file: &&FileSize<'_>| file.parse != Parse::Clean;
     let loose = |parts: &u32| u64::from(parts.saturating_sub(1));
     let uses = |class: &Class| u64::from(class.coupling.saturating_sub(FEW_CLASSES));
     let of = |debt: u64, size: u64| Debt { debt, size };
@@ -210,7 +237,7 @@ fn debts(parts: &Parts<'_>) -> Debts {
         (Dimension::Clones, of(found(copies_owed), functions)),
         (
             Dimension::Complexity,
-            of(parts.functions.iter().map(branches_owed).sum(), functions),
+            of(parts.functions.iter().map(branches).sum(), functions),
         ),
         (
             Dimension::Cohesion,
@@ -256,12 +283,12 @@ fn circles_owed(finding: &Finding) -> u64 {
 }
 
 fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
-    let python = |file: &&SourceFile| file.language == PYTHON;
-    let mut files: Vec<&SourceFile> = parts.files.iter().filter(python).collect();
+    let python = |file: &&FileSize<'_>| file.language == PYTHON;
+    let mut files: Vec<&FileSize<'_>> = parts.files.iter().filter(python).collect();
     if files.is_empty() {
         return PythonSums::default();
     }
-    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    files.sort_unstable_by(|one, other| one.path.cmp(other.path));
     let is = |path: &RepoPath| {
         let found = files.binary_search_by(|file| file.path.cmp(path));
         found.is_ok()
@@ -272,7 +299,7 @@ fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     // Functions of one file stand together, and are asked about once.
     let of_files = parts.functions.chunk_by(|one, next| one.path == next.path);
     let functions = of_files
-        .filter(|all| all.first().is_some_and(|one| is(&one.path)))
+        .filter(|all| all.first().is_some_and(|one| is(one.path)))
         .flatten();
     let of_files = parts.classes.chunk_by(|one, next| one.path == next.path);
     let classes: Vec<&Class> = of_files
