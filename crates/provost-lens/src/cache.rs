@@ -16,12 +16,12 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use sha2::{Digest as _, Sha256};
 
 use crate::codec;
-use crate::facts::{Facts, bytes_hash};
+use crate::facts::{Facts, Quick, bytes_hash, long_hash};
 use crate::language;
 use crate::tree::{Entry, Known, KnownFiles, Sha};
 
 /// What a file begins with; another version has another one.
-const MAGIC: &[u8; 16] = b"provost-lens-02\n";
+const MAGIC: &[u8; 16] = b"provost-lens-03\n";
 
 /// How long that is, with the hash of the rest behind it.
 const HEAD: usize = MAGIC.len() + size_of::<u64>();
@@ -71,7 +71,7 @@ pub(crate) struct Cache {
 #[derive(Debug, Default)]
 struct Shard {
     bytes: Vec<u8>,
-    places: HashMap<Key, (usize, usize)>,
+    places: HashMap<Key, (usize, usize), Quick>,
 }
 
 impl Cache {
@@ -126,7 +126,7 @@ impl Shard {
         let Some(bytes) = whole(path, LARGEST_SHARD as u64 * 4) else {
             return Self::default();
         };
-        let mut places = HashMap::new();
+        let mut places = HashMap::default();
         let mut at = HEAD;
         while let Some((key, from, to)) = record(&bytes, at) {
             places.insert(key, (from, to));
@@ -204,7 +204,8 @@ impl Manifest {
 
     /// What is known, by path.
     pub(crate) fn known(&self) -> KnownFiles<'_> {
-        let mut known = HashMap::with_capacity(self.bytes.len() / 128);
+        let mut known = KnownFiles::default();
+        known.reserve(self.bytes.len() / 128);
         let mut rest = self.bytes.get(HEAD..).unwrap_or_default();
         while let Some((path, row, tail)) = row(rest) {
             known.insert(path, row);
@@ -244,7 +245,9 @@ impl Manifest {
             return Ok(());
         }
         make(directory)?;
-        prune(directory, FILES);
+        if self.bytes.is_empty() {
+            prune(directory, FILES);
+        }
         replace(directory, &self.name, bytes)
     }
 }
@@ -292,7 +295,9 @@ impl Memory {
             return Ok(());
         };
         make(directory)?;
-        prune(directory, self.kind);
+        if self.bytes.is_empty() {
+            prune(directory, self.kind);
+        }
         let mut file = headed(bytes.len());
         file.extend(bytes);
         replace(directory, &self.name, file)
@@ -327,7 +332,7 @@ fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
     let bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC.as_slice())?;
     let (hash, body) = rest.split_first_chunk()?;
-    (bytes_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
+    (long_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
 }
 
 /// The beginning of a file of ours, for which there will be `capacity` bytes.
@@ -343,7 +348,7 @@ fn replace(directory: &Path, name: &str, mut bytes: Vec<u8>) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let beside = directory.join(format!("{name}.{}-{number}.new", std::process::id()));
-    let hash = bytes_hash(bytes.get(HEAD..).unwrap_or_default());
+    let hash = long_hash(bytes.get(HEAD..).unwrap_or_default());
     for (place, byte) in bytes.iter_mut().skip(MAGIC.len()).zip(hash.to_le_bytes()) {
         *place = byte;
     }

@@ -6,7 +6,7 @@ use provost_core::structure::{Category, Class, Confidence, Family, Settings, Sev
 use provost_core::wording::counted as worded;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-use crate::facts::{bytes_hash, name_hash};
+use crate::facts::{after_last, bytes_hash, name_hash};
 use crate::found::{self, Draft, Function, counted, digits, spot};
 use crate::language;
 
@@ -194,7 +194,7 @@ fn circle(cycle: &[&RepoPath]) -> Draft {
 
 /// The classes of a tree, with how many of its others each one uses.
 pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
-    let last = |name: &str| name_hash(name.rsplit('.').next().unwrap_or(name).as_bytes());
+    let last = |name: &str| name_hash(after_last(name, b'.').as_bytes());
     let mut names: Vec<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
     names.sort_unstable();
     names.dedup();
