@@ -1,9 +1,10 @@
 //! Sees the structure of source code.
 //!
 //! Files are parsed by tree-sitter, one at a time, into facts that depend on nothing but their bytes
-//! and are therefore kept by their digest. What concerns several files (copies, unused names,
-//! circles of imports) is put together from the facts each time, which is quick. The rules about
-//! what follows from it are in `provost_core::structure`.
+//! and are therefore kept by their digest. What concerns several files (copies, unused names) is put
+//! together from the facts each time, which is quick; which file an import means is remembered as
+//! long as the same files are there. The rules about what follows from it are in
+//! `provost_core::structure`.
 //!
 //! # Invariants
 //!

@@ -12,6 +12,7 @@
 //! - Nothing outlives the process, so nobody else can have a say in it.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use provost_core::index::Entry;
@@ -19,6 +20,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use rayon::prelude::*;
 use rustix::fs::AtFlags;
+use rustix::io::Errno;
 
 use super::Repository;
 use super::attributes::Attributes;
@@ -93,9 +95,11 @@ impl Basis {
         let watch = Watch::begin(repo, place, &homes, began)?;
         let root = watch::open(place.work_tree?)?;
         let stamped = |entry: &Entry| {
-            let stat = rustix::fs::statat(&root, entry.path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-            let stat = stat.ok().filter(|stat| stamp::is_settled(stat, began));
-            (entry.path.clone(), stat.map(|stat| stamp::of(&stat)))
+            let now = look(&root, &entry.path, began);
+            (
+                entry.path.clone(),
+                now.filter(|now| now.settled).map(|now| now.stamp),
+            )
         };
         let mut files: Vec<(RawPath, Option<Stamp>)> = entries
             .par_iter()
@@ -126,18 +130,39 @@ impl Basis {
         let began = stamp::now();
         let root = watch::open(checkout)?;
         let doubted = |(path, known): &mut (RawPath, Option<Stamp>)| {
-            let stat = rustix::fs::statat(&root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).ok();
-            let now = stat.as_ref().map(stamp::of);
-            if known.is_some() && *known == now {
+            let now = look(&root, path, began);
+            if known.is_some() && *known == now.as_ref().map(|now| now.stamp) {
                 return None;
             }
-            let settled = stat.is_some_and(|stat| stamp::is_settled(&stat, began));
-            *known = now.filter(|_| settled);
+            *known = now.filter(|now| now.settled).map(|now| now.stamp);
             Some(path.clone())
         };
         let files = self.files.par_iter_mut().with_min_len(TOGETHER);
         let doubted: Vec<RawPath> = files.filter_map(doubted).collect();
         (doubted.len() <= MOST_DOUBTED).then_some(doubted)
+    }
+}
+
+/// What stands at a path now.
+struct Look {
+    stamp: Stamp,
+    /// Whether every later change will show.
+    settled: bool,
+}
+
+/// Looks at what stands at `path`; nothing if that cannot be said.
+fn look(root: &OwnedFd, path: &RawPath, began: i128) -> Option<Look> {
+    match rustix::fs::statat(root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Some(Look {
+            stamp: stamp::of(&stat),
+            settled: stamp::is_settled(&stat, began),
+        }),
+        // If it comes, its directory changes, which is watched.
+        Err(Errno::NOENT | Errno::NOTDIR) => Some(Look {
+            stamp: [0; stamp::LENGTH],
+            settled: true,
+        }),
+        Err(_) => None,
     }
 }
 

@@ -7,7 +7,8 @@
 //! # Invariants
 //!
 //! - Whatever cannot be watched wholly is not watched at all: a repository inside of this one, a
-//!   directory that changed lately or cannot be read, more directories than there should be.
+//!   directory that changed lately, cannot be read or is on another file system, more directories
+//!   than there should be, a file system that may not stamp its directories at once.
 //! - Which directories are ignored is said by git. Watching one too many costs time, never truth.
 
 use std::collections::HashSet;
@@ -32,11 +33,27 @@ const ROUNDS: usize = 16;
 /// How much of a directory is listed at a time; a name has at most 255 bytes.
 const LISTING: usize = 32 * 1024;
 
+/// How a path begins that means nothing but itself.
+const HERE: &[u8] = b"./";
+
 /// Files in which git finds rules.
 const RULES: [&[u8]; 2] = [b".gitignore", b".gitattributes"];
 
 /// Not looked into at the top: where git and Provost keep their own things.
 const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
+
+/// File systems that stamp a directory whenever a name in it comes or goes: ext2 to ext4, XFS, Btrfs,
+/// tmpfs, overlays, F2FS, ZFS, bcachefs. Others, such as those over a network, may be late.
+const PROMPT: [u64; 8] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x794c_7630,
+    0xf2f5_2010,
+    0x2fc1_2fc1,
+    0xca45_1a4e,
+];
 
 /// Everything that a list of files follows from, as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +94,14 @@ impl Watch {
         began: i128,
     ) -> Option<Self> {
         let own = repo.own_stamps(began)?;
+        let root = open(place.work_tree?)?;
+        let kind = rustix::fs::fstatfs(&root).ok()?.f_type;
+        if !u64::try_from(kind).is_ok_and(|kind| PROMPT.contains(&kind)) {
+            return None;
+        }
         let mut walk = Walk {
-            root: open(place.work_tree?)?,
+            device: rustix::fs::fstat(&root).ok()?.st_dev,
+            root,
             began,
             homes,
             found: Vec::new(),
@@ -143,6 +166,8 @@ pub(super) fn open(checkout: &Path) -> Option<OwnedFd> {
 
 struct Walk<'a> {
     root: OwnedFd,
+    /// What everything is on; another one may be of another kind.
+    device: u64,
     began: i128,
     homes: &'a HashSet<&'a [u8]>,
     found: Vec<(RawPath, Stamp)>,
@@ -158,7 +183,8 @@ impl Walk<'_> {
         let name = if top { b"." } else { path.as_bytes() };
         let handle = rustix::fs::openat(&self.root, name, flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&handle).ok()?;
-        if !stamp::is_settled(&stat, self.began) || self.found.len() >= MOST {
+        let full = self.found.len() >= MOST;
+        if full || stat.st_dev != self.device || !stamp::is_settled(&stat, self.began) {
             return None;
         }
         let mut below = Vec::new();
@@ -210,16 +236,25 @@ fn not_ignored(
 ) -> Option<Vec<RawPath>> {
     let mut input = Vec::new();
     for directory in &directories {
+        // The command knows no literal paths, and takes one that begins so for nothing else.
+        input.extend(HERE);
         input.extend(directory.as_bytes());
         input.push(0);
     }
-    let words = ["check-ignore", "--no-index", "-z", "--stdin"];
+    let words = [
+        "--no-literal-pathspecs",
+        "check-ignore",
+        "--no-index",
+        "-z",
+        "--stdin",
+    ];
     let output = git.call(place, &words, input).ok()?;
     // 0: some are; 1: none is.
     if !matches!(output.status.code(), Some(0 | 1)) {
         return None;
     }
-    let ignored: HashSet<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
+    let said = output.stdout.split(|byte| *byte == 0);
+    let ignored: HashSet<&[u8]> = said.filter_map(|path| path.strip_prefix(HERE)).collect();
     directories.retain(|directory| !ignored.contains(directory.as_bytes()));
     Some(directories)
 }

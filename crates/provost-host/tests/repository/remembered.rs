@@ -37,6 +37,7 @@ impl Watched {
         scratch.file("new", "untracked\n");
         scratch.file("built/deep/out", "ignored\n");
         scratch.file("only/x.log", "ignored\n");
+        scratch.file(":(top)/[x]*/y.log", "ignored\n");
         fs::create_dir(scratch.root().join("empty")).unwrap();
         settle();
         let repo = scratch.open();
@@ -63,7 +64,7 @@ impl Watched {
         assert_eq!(sorted(listed.paths), sorted(anew.paths), "{what}");
         match listed.memory {
             Some(memory) => self.memory = memory,
-            None => self.remembered += 1,
+            None => self.remembered += usize::from(!self.memory.is_empty()),
         }
     }
 

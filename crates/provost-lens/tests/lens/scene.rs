@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::path::RawPath;
-use provost_core::structure::{Finding, Function, Report, Settings};
+use provost_core::structure::{Finding, Function, Report, Settings, Summary};
 use provost_engine::ports::Lens as _;
 use provost_lens::{List, Listed, TreeSitterLens};
 use tempfile::TempDir;
@@ -53,8 +53,18 @@ impl Scene {
         self.with(&Settings::default(), Some(self.cache()))
     }
 
+    /// What a person is told by a lens with a memory.
+    pub(crate) fn summary(&self) -> Summary {
+        let lens = Self::lens(Some(self.cache()));
+        lens.summarize(&self.root(), &Settings::default()).unwrap()
+    }
+
     pub(crate) fn with(&self, settings: &Settings, cache: Option<PathBuf>) -> Report {
-        let lens = TreeSitterLens {
+        Self::lens(cache).analyze(&self.root(), settings).unwrap()
+    }
+
+    fn lens(cache: Option<PathBuf>) -> TreeSitterLens {
+        TreeSitterLens {
             list: Box::new(|root, _| {
                 Ok(Listed {
                     paths: list(root),
@@ -62,8 +72,7 @@ impl Scene {
                 })
             }),
             cache,
-        };
-        lens.analyze(&self.root(), settings).unwrap()
+        }
     }
 }
 
