@@ -307,9 +307,9 @@ fn windows(functions: &[Function<'_>], settings: &Settings) -> BTreeMap<usize, V
             list.push((hash, counted(at), counted(first)));
         }
     }
-    windows
-        .values_mut()
-        .for_each(|list| list.par_sort_unstable());
+    for list in windows.values_mut() {
+        list.par_sort_unstable();
+    }
     windows
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::health::Dimension;
-use super::{Category, Class, Confidence, Family, Finding, Parse};
+use super::{Category, Class, Confidence, Family, Finding, Function, Parse, SourceFile};
 use crate::path::RepoPath;
 
 /// The cyclomatic complexity up to which nothing is owed.
@@ -152,6 +152,30 @@ pub struct FunctionSize<'a> {
     pub cognitive: u32,
     /// How deep branches lie in each other.
     pub nesting: u32,
+}
+
+impl SourceFile {
+    /// What sums take of it.
+    pub fn size(&self) -> FileSize<'_> {
+        FileSize {
+            path: &self.path,
+            language: &self.language,
+            lines: self.lines,
+            parse: self.parse,
+        }
+    }
+}
+
+impl Function {
+    /// What sums take of it.
+    pub fn size(&self) -> FunctionSize<'_> {
+        FunctionSize {
+            path: &self.path,
+            cyclomatic: self.cyclomatic,
+            cognitive: self.cognitive,
+            nesting: self.nesting,
+        }
+    }
 }
 
 /// What sums are made of.

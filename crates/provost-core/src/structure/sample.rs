@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::graph::Graph;
-use super::metrics::{FileSize, FunctionSize, Metrics, Parts};
+use super::metrics::{Metrics, Parts};
 use super::{
     Category, Confidence, Family, Finding, Function, Import, Parse, REPORT_VERSION, Report,
     Settings, Severity, SourceFile, Spot, health,
@@ -108,8 +108,8 @@ pub(crate) fn with_imports(
     };
     let imports: Vec<Import> = imports.iter().map(edge).collect();
     let metrics = Metrics::of(&Parts {
-        files: &files.iter().map(file_size).collect::<Vec<_>>(),
-        functions: &functions.iter().map(function_size).collect::<Vec<_>>(),
+        files: &files.iter().map(SourceFile::size).collect::<Vec<_>>(),
+        functions: &functions.iter().map(Function::size).collect::<Vec<_>>(),
         classes: &[],
         graph: &Graph::of(&imports),
         findings: &findings,
@@ -128,23 +128,5 @@ pub(crate) fn with_imports(
         findings,
         health: health::standard(&metrics.debts),
         metrics,
-    }
-}
-
-fn file_size(file: &SourceFile) -> FileSize<'_> {
-    FileSize {
-        path: &file.path,
-        language: &file.language,
-        lines: file.lines,
-        parse: file.parse,
-    }
-}
-
-fn function_size(function: &Function) -> FunctionSize<'_> {
-    FunctionSize {
-        path: &function.path,
-        cyclomatic: function.cyclomatic,
-        cognitive: function.cognitive,
-        nesting: function.nesting,
     }
 }

@@ -198,6 +198,6 @@ fn a_memory_that_is_damaged_or_of_another_repository_is_none() {
         bent[at] ^= 0x55;
         let _ = watched
             .repo
-            .project_files(&watched.scratch.root(), &bent[..at + 1]);
+            .project_files(&watched.scratch.root(), &bent[..=at]);
     }
 }
