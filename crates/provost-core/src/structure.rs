@@ -94,6 +94,33 @@ impl Report {
     }
 }
 
+/// What a person is told of a report: everything but the lists of what there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// How many files the tree has, of whatever kind.
+    pub tree_files: u64,
+    /// How many of them are source code.
+    pub source_files: u64,
+    /// How much there is of each language, by its name.
+    pub languages: BTreeMap<String, LanguageCount>,
+    /// What was found, sorted by id.
+    pub findings: Vec<Finding>,
+    /// What follows from the sums; nothing where there is no source code.
+    pub health: Option<Health>,
+}
+
+impl From<&Report> for Summary {
+    fn from(report: &Report) -> Self {
+        Self {
+            tree_files: report.tree_files,
+            source_files: report.files.len() as u64,
+            languages: report.languages.clone(),
+            findings: report.findings.clone(),
+            health: report.health.clone(),
+        }
+    }
+}
+
 /// How much there is of one language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanguageCount {

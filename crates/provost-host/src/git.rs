@@ -18,6 +18,7 @@ mod attributes;
 mod batch;
 mod checkouts;
 mod files;
+mod kept;
 pub mod land;
 mod locate;
 mod loose;
@@ -27,8 +28,10 @@ mod read;
 mod refs;
 mod run;
 mod side;
+mod stamp;
 mod status;
 mod submodules;
+mod watch;
 mod write;
 
 use std::path::PathBuf;
@@ -41,6 +44,7 @@ use provost_core::tree::TreeError;
 pub use account::Lines;
 pub use batch::Batch;
 pub use checkouts::Checkout;
+pub use files::Listed;
 pub use merge::Merged;
 pub use read::TreeRead;
 pub use refs::Expected;
@@ -211,6 +215,8 @@ pub struct Repository {
     format: ObjectFormat,
     /// The tree that was read last, with its id.
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
+    /// What was seen of the checkout last.
+    last_seen: Mutex<Option<kept::Seen>>,
     /// Whether refs are plain files of git's oldest layout.
     is_plain: bool,
 }

@@ -16,12 +16,12 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use sha2::{Digest as _, Sha256};
 
 use crate::codec;
-use crate::facts::{Facts, bytes_hash};
+use crate::facts::{Facts, Quick, bytes_hash, long_hash};
 use crate::language;
 use crate::tree::{Entry, Known, KnownFiles, Sha};
 
 /// What a file begins with; another version has another one.
-const MAGIC: &[u8; 16] = b"provost-lens-02\n";
+const MAGIC: &[u8; 16] = b"provost-lens-03\n";
 
 /// How long that is, with the hash of the rest behind it.
 const HEAD: usize = MAGIC.len() + size_of::<u64>();
@@ -35,8 +35,14 @@ const LARGEST_SHARD: usize = 16 * 1024 * 1024;
 /// The largest list of files.
 const LARGEST_MANIFEST: u64 = 1 << 30;
 
-/// How many lists of files are kept, one for each root.
+/// How many files about one root each are kept of one kind.
 const MOST_MANIFESTS: usize = 32;
+
+/// What the names of files about one root begin with: what was known of its files, of the list of
+/// them, and of their imports.
+const FILES: &str = "files-";
+const LISTS: &str = "list-";
+const IMPORTS: &str = "imports-";
 
 /// After what time a file that was not finished belongs to nobody.
 const ABANDONED: Duration = Duration::from_mins(10);
@@ -65,7 +71,7 @@ pub(crate) struct Cache {
 #[derive(Debug, Default)]
 struct Shard {
     bytes: Vec<u8>,
-    places: HashMap<Key, (usize, usize)>,
+    places: HashMap<Key, (usize, usize), Quick>,
 }
 
 impl Cache {
@@ -120,7 +126,7 @@ impl Shard {
         let Some(bytes) = whole(path, LARGEST_SHARD as u64 * 4) else {
             return Self::default();
         };
-        let mut places = HashMap::new();
+        let mut places = HashMap::default();
         let mut at = HEAD;
         while let Some((key, from, to)) = record(&bytes, at) {
             places.insert(key, (from, to));
@@ -187,8 +193,7 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// The list for `root` in `directory`, which need not be there.
     pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let name = format!("files-{}", &provost_core::object::hex(&digest)[..16]);
+        let name = name_of(FILES, root);
         let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
         Self {
             directory: directory.map(Path::to_owned),
@@ -199,7 +204,8 @@ impl Manifest {
 
     /// What is known, by path.
     pub(crate) fn known(&self) -> KnownFiles<'_> {
-        let mut known = HashMap::with_capacity(self.bytes.len() / 128);
+        let mut known = KnownFiles::default();
+        known.reserve(self.bytes.len() / 128);
         let mut rest = self.bytes.get(HEAD..).unwrap_or_default();
         while let Some((path, row, tail)) = row(rest) {
             known.insert(path, row);
@@ -227,8 +233,9 @@ impl Manifest {
         let mut bytes = headed(entries.len() * 140);
         for entry in entries {
             let path = entry.path.as_bytes();
-            if let (Some(known), Ok(length)) = (&entry.known, u32::try_from(path.len())) {
-                bytes.extend(known);
+            if let Ok(length) = u32::try_from(path.len()) {
+                // What cannot be believed is listed all the same, so that it is looked at early.
+                bytes.extend(entry.known.unwrap_or([0; 60]));
                 bytes.extend(entry.sha);
                 bytes.extend(length.to_le_bytes());
                 bytes.extend(path);
@@ -238,9 +245,69 @@ impl Manifest {
             return Ok(());
         }
         make(directory)?;
-        prune(directory);
+        if self.bytes.is_empty() {
+            prune(directory, FILES);
+        }
         replace(directory, &self.name, bytes)
     }
+}
+
+/// What somebody else wants to be told when one root is looked at next.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    directory: Option<PathBuf>,
+    kind: &'static str,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// What was said by whoever lists the files of `root`, kept in `directory`, which need not be
+    /// there.
+    pub(crate) fn of_list(directory: Option<&Path>, root: &Path) -> Self {
+        Self::open(LISTS, directory, root)
+    }
+
+    /// What is known of the imports in `root`.
+    pub(crate) fn of_imports(directory: Option<&Path>, root: &Path) -> Self {
+        Self::open(IMPORTS, directory, root)
+    }
+
+    fn open(kind: &'static str, directory: Option<&Path>, root: &Path) -> Self {
+        let name = name_of(kind, root);
+        let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
+        Self {
+            directory: directory.map(Path::to_owned),
+            kind,
+            name,
+            bytes: bytes.unwrap_or_default(),
+        }
+    }
+
+    /// What was kept; nothing if nothing was.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(HEAD..).unwrap_or_default()
+    }
+
+    /// Keeps `bytes` for the next time.
+    pub(crate) fn save(&self, bytes: &[u8]) -> io::Result<()> {
+        let Some(directory) = self.directory.as_ref().filter(|_| bytes != self.bytes()) else {
+            return Ok(());
+        };
+        make(directory)?;
+        if self.bytes.is_empty() {
+            prune(directory, self.kind);
+        }
+        let mut file = headed(bytes.len());
+        file.extend(bytes);
+        replace(directory, &self.name, file)
+    }
+}
+
+/// The name of a file about `root`.
+fn name_of(kind: &str, root: &Path) -> String {
+    let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+    format!("{kind}{}", &provost_core::object::hex(&digest)[..16])
 }
 
 type Row<'a> = (&'a [u8], (&'a Known, &'a Sha), &'a [u8]);
@@ -265,7 +332,7 @@ fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
     let bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC.as_slice())?;
     let (hash, body) = rest.split_first_chunk()?;
-    (bytes_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
+    (long_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
 }
 
 /// The beginning of a file of ours, for which there will be `capacity` bytes.
@@ -281,7 +348,7 @@ fn replace(directory: &Path, name: &str, mut bytes: Vec<u8>) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let beside = directory.join(format!("{name}.{}-{number}.new", std::process::id()));
-    let hash = bytes_hash(bytes.get(HEAD..).unwrap_or_default());
+    let hash = long_hash(bytes.get(HEAD..).unwrap_or_default());
     for (place, byte) in bytes.iter_mut().skip(MAGIC.len()).zip(hash.to_le_bytes()) {
         *place = byte;
     }
@@ -311,11 +378,11 @@ fn sweep(directory: &Path) {
     }
 }
 
-/// Removes the lists of files that were not used for the longest time, if there are too many.
-fn prune(directory: &Path) {
+/// Removes the files of one kind that were not written for the longest time, if there are too many.
+fn prune(directory: &Path, kind: &str) {
     let list = |(path, _): &(PathBuf, Duration)| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("files-"))
+        name.is_some_and(|name| name.starts_with(kind))
     };
     let mut lists: Vec<(PathBuf, Duration)> = aged(directory).into_iter().filter(list).collect();
     lists.sort_by_key(|(_, age)| *age);

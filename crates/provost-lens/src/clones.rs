@@ -28,10 +28,16 @@ const MOST_PLACES: usize = 256;
 
 /// Everything that is there twice.
 pub(crate) fn find(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft> {
-    let (exact, member_of) = same(functions, settings);
+    let shared = || {
+        rayon::join(
+            || sharing(functions, settings),
+            || windows(functions, settings),
+        )
+    };
+    let ((exact, member_of), (pairs, windows)) = rayon::join(|| same(functions, settings), shared);
     let mut drafts: Vec<Draft> = exact;
-    drafts.extend(near(functions, settings, &member_of));
-    drafts.extend(blocks(functions, settings, &member_of));
+    drafts.extend(near(functions, pairs, &member_of));
+    drafts.extend(blocks(functions, settings, &windows, &member_of));
     drafts
 }
 
@@ -56,14 +62,21 @@ fn confidence<'a>(members: impl Iterator<Item = &'a Function<'a>>) -> Confidence
 
 /// Groups of functions that do the same, and for each function in one which that is.
 fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap<usize, u64>) {
-    let mut groups: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
-    for (at, function) in functions.iter().enumerate() {
-        if large(function, settings) {
-            let key = (function.language, function.fact.shape);
-            groups.entry(key).or_default().push(at);
-        }
-    }
-    groups.retain(|_, members| members.len() > 1);
+    let mut shapes: Vec<(usize, u64, usize)> = functions
+        .iter()
+        .enumerate()
+        .filter(|(_, function)| large(function, settings))
+        .map(|(at, function)| (function.language, function.fact.shape, at))
+        .collect();
+    shapes.sort_unstable();
+    let groups: Vec<((usize, u64), Vec<usize>)> = shapes
+        .chunk_by(|one, other| (one.0, one.1) == (other.0, other.1))
+        .filter(|group| group.len() > 1)
+        .map(|group| {
+            let members = group.iter().map(|(_, _, at)| *at).collect();
+            ((group[0].0, group[0].1), members)
+        })
+        .collect();
     let mut member_of = HashMap::new();
     for ((_, shape), members) in &groups {
         member_of.extend(members.iter().map(|at| (*at, *shape)));
@@ -128,10 +141,9 @@ fn inside_others(functions: &[Function<'_>], members: &HashMap<usize, u64>) -> H
 /// Groups of functions that are nearly the same.
 fn near(
     functions: &[Function<'_>],
-    settings: &Settings,
+    pairs: Vec<(usize, usize)>,
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
-    let pairs = sharing(functions, settings);
     let mut groups = Groups::new(functions.len());
     let mut joined = HashSet::new();
     for (one, other) in pairs {
@@ -169,31 +181,50 @@ fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize
         let hashes = function.fact.sketch.all();
         list.extend(hashes.map(|hash| (u64::from(hash) << HASH) | place as u64));
     }
-    // For each that is compared, the later ones that hold one of its hashes.
-    let mut later: Vec<(usize, &[u64])> = Vec::new();
-    for list in holders.values_mut() {
-        list.par_sort_unstable();
-        for same in list.chunk_by(|one, other| one >> HASH == other >> HASH) {
-            if (2..=CROWD).contains(&same.len()) {
-                let rest = same.iter().enumerate();
-                later.extend(rest.map(|(at, one)| (place_of(*one), &same[at + 1..])));
-            }
-        }
-    }
-    later.par_sort_unstable_by_key(|(place, _)| *place);
     let mut counts = vec![0; compared.len()];
     let mut pairs = Vec::new();
-    for lists in later.chunk_by(|one, other| one.0 == other.0) {
-        let others = || lists.iter().flat_map(|(_, list)| list.iter().copied());
-        others().for_each(|other| counts[place_of(other)] += 1);
-        // A count is taken when it is met first, so the next ones are nothing.
-        for other in others().map(place_of) {
-            if std::mem::take(&mut counts[other]) >= NEAR_SHARED {
-                pairs.push((compared[lists[0].0], compared[other]));
-            }
+    for list in holders.values_mut() {
+        list.par_sort_unstable();
+        for (one, other) in sharing_in(list, &mut counts) {
+            pairs.push((compared[one], compared[other]));
         }
     }
     pairs.sort_unstable();
+    pairs
+}
+
+/// The pairs among the `holders` of one language, which are sorted; `counts` are all nothing.
+fn sharing_in(holders: &[u64], counts: &mut [usize]) -> Vec<(usize, usize)> {
+    // The place of each that shares a hash with later ones, and where it stands among the holders.
+    let mut sharing: Vec<u64> = Vec::with_capacity(holders.len() / 2);
+    let mut from = 0;
+    for same in holders.chunk_by(|one, other| one >> HASH == other >> HASH) {
+        if (2..=CROWD).contains(&same.len()) {
+            let all = same.iter().zip(from..).take(same.len() - 1);
+            sharing.extend(all.map(|(one, at)| (one << HASH) | at));
+        }
+        from += same.len() as u64;
+    }
+    sharing.par_sort_unstable();
+    let mut pairs = Vec::new();
+    for all in sharing.chunk_by(|one, other| one >> HASH == other >> HASH) {
+        let others = || {
+            all.iter().flat_map(|one| {
+                let rest = holders.get(place_of(*one)..).unwrap_or_default();
+                let hash = rest.first().map(|first| first >> HASH);
+                let later = rest.iter().skip(1);
+                later.take_while(move |other| Some(*other >> HASH) == hash)
+            })
+        };
+        others().for_each(|other| counts[place_of(*other)] += 1);
+        let one = all.first().map_or(0, |one| place_of(one >> HASH));
+        // A count is taken when it is met first, so the next ones are nothing.
+        for other in others().map(|other| place_of(*other)) {
+            if std::mem::take(&mut counts[other]) >= NEAR_SHARED {
+                pairs.push((one, other));
+            }
+        }
+    }
     pairs
 }
 
@@ -255,29 +286,50 @@ type Place = (usize, usize);
 /// A run of statements: the function, the first statement, how many.
 type Run = (usize, usize, usize);
 
-/// Runs of statements that are there twice.
+/// Statements that stand together: the hash of all of them, and where.
+type Window = (u64, u32, u32);
+
+/// All runs of as many statements as are looked for, by language and sorted, so that equal ones
+/// stand together.
+fn windows(functions: &[Function<'_>], settings: &Settings) -> BTreeMap<usize, Vec<Window>> {
+    let width = settings.block_min_stmt as usize;
+    let mut windows: BTreeMap<usize, Vec<Window>> = BTreeMap::new();
+    for (at, function) in functions.iter().enumerate() {
+        let block = &function.fact.block;
+        let count = (block.len() + 1).saturating_sub(width);
+        if count == 0 {
+            continue;
+        }
+        let list = windows.entry(function.language).or_default();
+        for first in 0..count {
+            let fold = |hash: u64, statement: StatementFact| mix(hash, statement.0);
+            let hash = block.run(first, width).fold(11, fold);
+            list.push((hash, counted(at), counted(first)));
+        }
+    }
+    for list in windows.values_mut() {
+        list.par_sort_unstable();
+    }
+    windows
+}
+
+/// Runs of statements that are there twice, among those in `windows`.
 fn blocks(
     functions: &[Function<'_>],
     settings: &Settings,
+    windows: &BTreeMap<usize, Vec<Window>>,
     member_of: &HashMap<usize, u64>,
 ) -> Vec<Draft> {
     let width = settings.block_min_stmt as usize;
-    let mut windows: Vec<(usize, u64, Place)> = Vec::new();
-    for (at, function) in functions.iter().enumerate() {
-        let block = &function.fact.block;
-        for first in 0..(block.len() + 1).saturating_sub(width) {
-            let fold = |hash: u64, statement: StatementFact| mix(hash, statement.0);
-            let hash = block.run(first, width).fold(11, fold);
-            windows.push((function.language, hash, (at, first)));
-        }
-    }
-    windows.par_sort_unstable();
     let mut pairs: Vec<(Place, Place, usize)> = Vec::new();
-    let same = |one: &(usize, u64, Place), other: &(usize, u64, Place)| {
-        (one.0, one.1) == (other.0, other.1)
-    };
-    for list in windows.chunk_by(same).filter(|list| list.len() > 1) {
-        let list: Vec<Place> = list.iter().take(MOST_PLACES).map(|one| one.2).collect();
+    let lists = windows
+        .values()
+        .flat_map(|list| list.chunk_by(|one, other| one.0 == other.0));
+    for list in lists.filter(|list| list.len() > 1) {
+        let list = list.iter().take(MOST_PLACES);
+        let list: Vec<Place> = list
+            .map(|(_, at, first)| (*at as usize, *first as usize))
+            .collect();
         for (place, one) in list.iter().enumerate() {
             // Within one function a run must not reach into its own copy.
             let apart = |other: &&Place| other.0 != one.0 || other.1 - one.1 >= width;

@@ -15,6 +15,11 @@ const UNSOUND: u8 = 1;
 const TEST: u8 = 2;
 const DEFERRED: u8 = 1;
 
+/// The least bytes of a function, a class and an import.
+const FUNCTION: usize = 4 + 7 * 4 + 2 * 8 + 4 + 4 + 2;
+const CLASS: usize = 4 + 3 * 4 + 4 + 1 + 4 + 2;
+const IMPORT: usize = 4 + 1;
+
 /// The places of confidences and parses; the first is for none.
 const SURE: [Confidence; 3] = [Confidence::Low, Confidence::Medium, Confidence::High];
 const PARSES: [Parse; 6] = [
@@ -56,9 +61,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Facts<'_>> {
     let facts = Facts {
         lines: input.number()?,
         parse: *PARSES.get(usize::from(input.byte()?))?,
-        functions: input.list(In::function)?,
-        classes: input.list(In::class)?,
-        imports: input.list(In::import)?,
+        functions: input.list(FUNCTION, In::function)?,
+        classes: input.list(CLASS, In::class)?,
+        imports: input.list(IMPORT, In::import)?,
         references: input.hashes()?,
         own: input.hashes()?,
         mentions: input.hashes()?,
@@ -190,9 +195,14 @@ impl<'a> In<'a> {
         Some(Cow::Borrowed(text))
     }
 
-    fn list<T>(&mut self, one: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let length = self.length(1)?;
-        (0..length).map(|_| one(self)).collect()
+    /// A list of things that have at least `each` bytes.
+    fn list<T>(&mut self, each: usize, one: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let length = self.length(each)?;
+        let mut list = Vec::with_capacity(length);
+        for _ in 0..length {
+            list.push(one(self)?);
+        }
+        Some(list)
     }
 
     fn hashes(&mut self) -> Option<Hashes<'a>> {

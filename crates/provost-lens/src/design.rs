@@ -1,15 +1,12 @@
 //! Finds functions, classes and imports that are more than is fine.
 
-use std::collections::HashSet;
-
 use provost_core::path::RepoPath;
 use provost_core::structure::graph::Graph;
-use provost_core::structure::{
-    Category, Class, Confidence, Family, Import, Settings, Severity, Spot,
-};
+use provost_core::structure::{Category, Class, Confidence, Family, Settings, Severity, Spot};
 use provost_core::wording::counted as worded;
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-use crate::facts::{bytes_hash, name_hash};
+use crate::facts::{after_last, bytes_hash, name_hash};
 use crate::found::{self, Draft, Function, counted, digits, spot};
 use crate::language;
 
@@ -160,8 +157,7 @@ impl One {
 }
 
 /// Files that import each other in a circle.
-pub(crate) fn cycles(imports: &[Import]) -> Vec<Draft> {
-    let graph = Graph::of(imports);
+pub(crate) fn cycles(graph: &Graph<'_>) -> Vec<Draft> {
     graph
         .cycles()
         .into_iter()
@@ -198,18 +194,24 @@ fn circle(cycle: &[&RepoPath]) -> Draft {
 
 /// The classes of a tree, with how many of its others each one uses.
 pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
-    let last = |name: &str| name_hash(name.rsplit('.').next().unwrap_or(name).as_bytes());
-    let names: HashSet<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
+    let last = |name: &str| name_hash(after_last(name, b'.').as_bytes());
+    let mut names: Vec<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
+    names.sort_unstable();
+    names.dedup();
     let count = |class: &found::Class<'_>| {
         let own = last(&class.fact.name);
-        let uses = class.fact.uses.all();
-        counted(
-            uses.filter(|name| *name != own && names.contains(name))
-                .count(),
-        )
+        // Both are sorted, and few names of a class are those of classes.
+        let mut rest = names.as_slice();
+        let known = |name: &u32| {
+            let at = rest.partition_point(|other| other < name);
+            rest = rest.get(at..).unwrap_or_default();
+            rest.first() == Some(name)
+        };
+        let uses = class.fact.uses.all().filter(|name| *name != own);
+        counted(uses.filter(known).count())
     };
     classes
-        .iter()
+        .par_iter()
         .map(|class| Class {
             path: class.path.clone(),
             name: class.fact.name.clone().into_owned(),

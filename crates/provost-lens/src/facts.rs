@@ -6,6 +6,7 @@
 //! everything else.
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use provost_core::structure::{Confidence, Parse};
 
@@ -208,12 +209,78 @@ pub(crate) fn mix(hash: u64, value: u64) -> u64 {
 
 /// A hash of bytes.
 pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
-    let start = mix(0x51_7c_c1_b7, bytes.len() as u64);
-    bytes.chunks(8).fold(start, |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(hash, u64::from_le_bytes(word))
-    })
+    folded(0x51_7c_c1_b7, bytes)
+}
+
+fn folded(start: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks();
+    let start = mix(start, bytes.len() as u64);
+    let hash = words
+        .iter()
+        .fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    if rest.is_empty() {
+        return hash;
+    }
+    let mut word = [0; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    mix(hash, u64::from_le_bytes(word))
+}
+
+/// A hash of many bytes, which is found several times as quickly.
+pub(crate) fn long_hash(bytes: &[u8]) -> u64 {
+    const LANES: usize = 8;
+    // One step waits for the one before; those of several lanes wait together.
+    let (blocks, rest) = bytes.as_chunks::<{ LANES * 8 }>();
+    let mut lanes = [0; LANES];
+    for block in blocks {
+        let (words, _) = block.as_chunks();
+        for (lane, word) in lanes.iter_mut().zip(words) {
+            *lane = mix(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let start = mix(bytes.len() as u64, bytes_hash(rest));
+    lanes.iter().fold(start, |hash, lane| mix(hash, *lane))
+}
+
+/// What follows the last `mark` in a name, or all of it.
+pub(crate) fn after_last(name: &str, mark: u8) -> &str {
+    // Names are short, so looking at one byte after another is quickest.
+    let at = name.bytes().rposition(|byte| byte == mark);
+    at.and_then(|at| name.get(at + 1..)).unwrap_or(name)
+}
+
+/// Makes hashers for maps of our own. Each process has its own hashes, so that nobody can choose
+/// names that meet.
+#[derive(Debug, Clone)]
+pub(crate) struct Quick(u64);
+
+impl Default for Quick {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for Quick {
+    type Hasher = QuickHasher;
+
+    fn build_hasher(&self) -> QuickHasher {
+        QuickHasher(self.0)
+    }
+}
+
+/// A running hash.
+#[derive(Debug)]
+pub(crate) struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = folded(self.0, bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        // Maps look at the upper bits and at the lower ones.
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// The upper half of a hash, which is the better mixed one.
@@ -260,6 +327,27 @@ mod tests {
         assert_eq!(block.run(1, 2).collect::<Vec<_>>(), all[1..3]);
         assert_eq!(block.run(3, 9).collect::<Vec<_>>(), all[3..]);
         assert_eq!(block.run(9, 1).count(), 0);
+    }
+
+    #[test]
+    fn every_bit_of_many_bytes_counts() {
+        let bytes: Vec<u8> = (0..300_u32).map(|at| at.to_le_bytes()[0]).collect();
+        let whole = long_hash(&bytes);
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_ne!(long_hash(&other), whole, "{at}");
+            assert_ne!(long_hash(&bytes[..at]), whole, "{at}");
+        }
+        let mut turned = bytes.clone();
+        turned.rotate_left(64);
+        assert_ne!(long_hash(&turned), whole);
+    }
+
+    #[test]
+    fn the_last_part_of_a_name_is_what_follows_the_mark() {
+        let parts = ["a.b.c", "c", "a.", ".ä"].map(|name| after_last(name, b'.'));
+        assert_eq!(parts, ["c", "c", "", "ä"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! guessed: where two files fit equally well, neither is taken.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::OnceLock;
 
 use crate::language::Imports;
 
@@ -142,11 +143,16 @@ pub(crate) struct Files<'a> {
     /// What a module of Python may be: directories with files somewhere below, and files without
     /// their ending.
     modules: HashSet<&'a str>,
-    /// Files by their last component.
-    by_name: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Files by the directory they are in.
-    by_directory: BTreeMap<&'a str, Vec<&'a str>>,
+    /// All files, sorted.
+    sorted: Vec<&'a str>,
+    /// Files by their last component, once somebody asks.
+    by_name: OnceLock<ByPart<'a>>,
+    /// Files by the directory they are in, once somebody asks.
+    by_directory: OnceLock<ByPart<'a>>,
 }
+
+/// Files by a part of their path.
+type ByPart<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
 impl<'a> Files<'a> {
     /// The files of a tree.
@@ -154,27 +160,31 @@ impl<'a> Files<'a> {
         let mut sorted: Vec<&str> = paths.into_iter().collect();
         sorted.sort_unstable();
         let all: HashSet<&str> = sorted.iter().copied().collect();
-        let (mut by_name, mut by_directory) = (BTreeMap::new(), BTreeMap::new());
         let mut modules = HashSet::from([""]);
         for path in &sorted {
-            let (directory, name) = split(path);
+            let (directory, _) = split(path);
             modules.extend(path.strip_suffix(".py"));
             let mut above = directory;
             while !above.is_empty() && modules.insert(above) {
                 above = split(above).0;
             }
-            by_name.entry(name).or_insert_with(Vec::new).push(*path);
-            by_directory
-                .entry(directory)
-                .or_insert_with(Vec::new)
-                .push(*path);
         }
         Self {
             all,
             modules,
-            by_name,
-            by_directory,
+            sorted,
+            by_name: OnceLock::new(),
+            by_directory: OnceLock::new(),
         }
+    }
+
+    /// Files by what `part` says of a directory and a last component.
+    fn by(&self, part: impl Fn((&'a str, &'a str)) -> &'a str) -> ByPart<'a> {
+        let mut by = ByPart::new();
+        for path in &self.sorted {
+            by.entry(part(split(path))).or_default().push(*path);
+        }
+        by
     }
 
     /// The file that `target` means in the file `from`; several for a package of many.
@@ -307,7 +317,11 @@ impl<'a> Files<'a> {
             if !rest.contains('/') {
                 return Vec::new();
             }
-            if let Some(files) = self.by_directory.get(rest) {
+            if let Some(files) = self
+                .by_directory
+                .get_or_init(|| self.by(|(directory, _)| directory))
+                .get(rest)
+            {
                 let code = |path: &&&str| {
                     path.strip_suffix(".go")
                         .is_some_and(|stem| !stem.ends_with("_test"))
@@ -355,7 +369,8 @@ impl<'a> Files<'a> {
 
     /// The only file with this last component that fits.
     fn only(&self, name: &str, fits: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let mut found = self.by_name.get(name)?.iter().filter(|path| fits(path));
+        let by_name = self.by_name.get_or_init(|| self.by(|(_, name)| name));
+        let mut found = by_name.get(name)?.iter().filter(|path| fits(path));
         let first = found.next()?;
         found.next().is_none().then_some(*first)
     }

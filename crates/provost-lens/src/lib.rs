@@ -1,9 +1,10 @@
 //! Sees the structure of source code.
 //!
 //! Files are parsed by tree-sitter, one at a time, into facts that depend on nothing but their bytes
-//! and are therefore kept by their digest. What concerns several files (copies, unused names,
-//! circles of imports) is put together from the facts each time, which is quick. The rules about
-//! what follows from it are in `provost_core::structure`.
+//! and are therefore kept by their digest. What concerns several files (copies, unused names) is put
+//! together from the facts each time, which is quick; which file an import means is remembered as
+//! long as the same files are there. The rules about what follows from it are in
+//! `provost_core::structure`.
 //!
 //! # Invariants
 //!
@@ -17,6 +18,7 @@ mod cache;
 mod clones;
 mod codec;
 mod design;
+mod edges;
 mod facts;
 mod found;
 mod groups;
@@ -33,10 +35,11 @@ use std::sync::OnceLock;
 
 use provost_core::code::Code;
 use provost_core::path::RawPath;
-use provost_core::structure::{Report, Settings};
+use provost_core::structure::{Report, Settings, Summary};
 use provost_engine::ports::{Lens, PortError};
 
-use cache::{Cache, Manifest};
+use cache::{Cache, Manifest, Memory};
+use report::{Lists, Reported};
 use tree::Reader;
 
 /// The analyser, with a version that changes whenever its facts do.
@@ -45,8 +48,18 @@ pub const ANALYSER: &str = "provost-lens/1";
 /// The most files that are looked at.
 pub const MOST_FILES: usize = 2_000_000;
 
-/// Says which files there are below a root, relative to it.
-pub type List = Box<dyn Fn(&Path) -> Result<Vec<RawPath>, PortError> + Send + Sync>;
+/// The files below a root.
+#[derive(Debug)]
+pub struct Listed {
+    /// Relative to the root.
+    pub paths: Vec<RawPath>,
+    /// What is to be handed in when the files of this root are listed next, if that is new.
+    pub memory: Option<Vec<u8>>,
+}
+
+/// Says which files there are below a root. It is handed what came with the last list for that
+/// root, or nothing.
+pub type List = Box<dyn Fn(&Path, &[u8]) -> Result<Listed, PortError> + Send + Sync>;
 
 /// A lens that parses by tree-sitter.
 pub struct TreeSitterLens {
@@ -65,6 +78,27 @@ impl std::fmt::Debug for TreeSitterLens {
 
 impl Lens for TreeSitterLens {
     fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError> {
+        let reported = self.look(root, settings, Lists::Wanted)?;
+        Ok(reported.report)
+    }
+}
+
+impl TreeSitterLens {
+    /// What a person is told of the report that [`Lens::analyze`] gives, for less than it costs. It
+    /// is for a process that ends afterwards: what was read is not given back.
+    pub fn summarize(&self, root: &Path, settings: &Settings) -> Result<Summary, PortError> {
+        let reported = self.look(root, settings, Lists::Unwanted)?;
+        let report = reported.report;
+        Ok(Summary {
+            tree_files: report.tree_files,
+            source_files: reported.source_files,
+            languages: report.languages,
+            findings: report.findings,
+            health: report.health,
+        })
+    }
+
+    fn look(&self, root: &Path, settings: &Settings, lists: Lists) -> Result<Reported, PortError> {
         settings
             .check()
             .map_err(|error| PortError::of(Code::InputInvalid, error))?;
@@ -86,28 +120,44 @@ impl Lens for TreeSitterLens {
             let paths = manifest.paths();
             let headers = headers(&paths);
             let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, Vec::new());
-            (headers, entries)
+            (paths, headers, entries)
         };
-        let (listed, (expected, early)) = rayon::join(|| self.listed(root), expect);
+        let list = || self.listed(root, place.as_deref());
+        let (listed, (expected, of_expected, early)) = rayon::join(list, expect);
         let paths = listed?;
-        let headers = headers(&paths);
-        let early = if expected == headers {
+        let entries = if paths == expected {
             early
         } else {
-            Vec::new()
+            let headers = headers(&paths);
+            let same = of_expected == headers;
+            let early = if same { early } else { Vec::new() };
+            Reader::new(&opened, &known, cache(), headers).all(&paths, early)
         };
-        let entries = Reader::new(&opened, &known, cache(), headers).all(&paths, early);
+        let imports = Memory::of_imports(place.as_deref(), root);
         // A cache that cannot be written costs time and nothing else.
-        let _ = cache().save(&entries);
-        let _ = manifest.save(&entries);
-        Ok(report::report(ANALYSER, settings, &entries))
+        let save = || {
+            let _ = cache().save(&entries);
+            let _ = manifest.save(&entries);
+        };
+        let report = || report::report(settings, &entries, imports.bytes(), lists);
+        let (reported, ()) = rayon::join(report, save);
+        let _ = imports.save(&reported.memory);
+        if lists == Lists::Unwanted {
+            // Who wants no lists ends soon; taking all of this apart takes longer than that.
+            std::mem::forget(entries);
+        }
+        Ok(reported)
     }
-}
 
-impl TreeSitterLens {
     /// The files below `root`, sorted.
-    fn listed(&self, root: &Path) -> Result<Vec<RawPath>, PortError> {
-        let mut paths = (self.list)(root)?;
+    fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, PortError> {
+        let memory = Memory::of_list(place, root);
+        let listed = (self.list)(root, memory.bytes())?;
+        if let Some(bytes) = &listed.memory {
+            // One that cannot be kept costs time and nothing else.
+            let _ = memory.save(bytes);
+        }
+        let mut paths = listed.paths;
         paths.sort_unstable();
         paths.dedup();
         if paths.len() > MOST_FILES {
@@ -123,15 +173,16 @@ impl TreeSitterLens {
 
 /// The language of headers: that of the sources beside them, if it is only one.
 fn headers(paths: &[RawPath]) -> Option<usize> {
-    let any = |endings: &[&str]| {
-        let ends = |path: &RawPath| {
-            endings
-                .iter()
-                .any(|end| path.as_bytes().ends_with(end.as_bytes()))
-        };
-        paths.iter().any(ends)
-    };
-    let cpp = any(&[".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"]) && !any(&[".c"]);
-    let name = if cpp { "cpp" } else { "c" };
+    let (mut c, mut cpp) = (false, false);
+    for path in paths {
+        let mut parts = path.as_bytes().rsplitn(2, |byte| *byte == b'.');
+        let ending = parts.next().filter(|_| parts.next().is_some());
+        match ending {
+            Some(b"c") => c = true,
+            Some(b"cc" | b"cpp" | b"cxx" | b"hpp" | b"hh" | b"hxx") => cpp = true,
+            _ => {}
+        }
+    }
+    let name = if cpp && !c { "cpp" } else { "c" };
     language::named(name)
 }

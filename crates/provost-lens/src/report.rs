@@ -1,22 +1,21 @@
 //! Puts what the files of a tree say together.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
-use provost_core::structure::metrics::{Metrics, Parts};
+use provost_core::structure::metrics::{FileSize, FunctionSize, Metrics, Parts};
 use provost_core::structure::{
-    Formula, Function, Import, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile,
-    health,
+    Formula, Function, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile, health,
 };
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::edges::{Edges, Importer};
 use crate::facts::{Facts, bytes_hash, mix};
 use crate::found::{self, Placed, digits, numbered};
-use crate::imports::Files;
 use crate::language;
-use crate::tree::Entry;
+use crate::tree::{Entry, Sha};
 use crate::unused::{self, Names};
 use crate::{clones, design};
 
@@ -24,14 +23,141 @@ use crate::{clones, design};
 struct Source<'a> {
     path: RepoPath,
     language: usize,
-    sha: String,
+    sha: &'a Sha,
     test: bool,
     facts: &'a Facts<'a>,
 }
 
-/// The report about `entries`, which are sorted by path.
-pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>]) -> Report {
+/// Whether somebody wants the lists of all functions, files and imports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// A report as it is kept and compared.
+    Wanted,
+    /// What a person is told; lists are as large as the tree.
+    Unwanted,
+}
+
+impl Lists {
+    fn of<T>(self, list: impl FnOnce() -> Vec<T>) -> Vec<T> {
+        match self {
+            Self::Wanted => list(),
+            Self::Unwanted => Vec::new(),
+        }
+    }
+}
+
+/// A report, and what lets the next one be made quickly.
+pub(crate) struct Reported {
+    /// Without lists that nobody wants.
+    pub(crate) report: Report,
+    pub(crate) source_files: u64,
+    /// Of the imports.
+    pub(crate) memory: Vec<u8>,
+}
+
+/// The report about `entries`, which are sorted by path. `memory` came with the last one, if any.
+pub(crate) fn report(
+    settings: &Settings,
+    entries: &[Entry<'_>],
+    memory: &[u8],
+    lists: Lists,
+) -> Reported {
     let said = || entries.iter().filter_map(|entry| entry.said.as_ref());
+    let (sources, blind) = sources(entries);
+    let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
+    let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
+    let importers: Vec<Importer<'_>> = sources.iter().map(Source::importer).collect();
+    let clones = || (clones::find(&functions, settings), tree_digest(entries));
+    let unused = || {
+        let names = Names::of(said().map(|said| &said.facts), blind);
+        unused::find(&functions, &classes, &names)
+    };
+    let imports = || {
+        let edges = Edges::of(&importers, memory);
+        let graph = edges.graph(&importers);
+        let imports = lists.of(|| edges.named(&importers));
+        (graph, imports, edges.memory(&importers))
+    };
+    let shown = || lists.of(|| functions.par_iter().map(function).collect());
+    let design = || {
+        let coupled = design::coupled(&classes);
+        let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
+        let mut drafts = design::functions(&functions, settings);
+        drafts.extend(design::classes(&coupled, &tests, settings));
+        let files = lists.of(|| sources.iter().map(source_file).collect());
+        (coupled, drafts, files)
+    };
+    let rest = || rayon::join(imports, || rayon::join(design, shown));
+    let ((mut drafts, tree), (unused, (imports, ((coupled, designed, files), shown)))) =
+        rayon::join(clones, || rayon::join(unused, rest));
+    let (graph, imports, memory) = imports;
+    drafts.extend(unused);
+    drafts.extend(designed);
+    drafts.extend(design::cycles(&graph));
+    let findings = numbered(drafts);
+    let metrics = Metrics::of(&Parts {
+        files: &sources.iter().map(file_size).collect::<Vec<_>>(),
+        functions: &functions.iter().map(function_size).collect::<Vec<_>>(),
+        classes: &coupled,
+        graph: &graph,
+        findings: &findings,
+    });
+    let report = Report {
+        version: REPORT_VERSION.to_owned(),
+        analyser: crate::ANALYSER.to_owned(),
+        settings: settings.clone(),
+        tree,
+        tree_files: entries.len() as u64,
+        languages: languages(&sources),
+        files,
+        functions: shown,
+        classes: coupled,
+        imports,
+        findings,
+        health: match settings.profile {
+            Formula::Standard => health::standard(&metrics.debts),
+            Formula::Compat => health::compat(&metrics.python),
+        },
+        metrics,
+    };
+    Reported {
+        report,
+        source_files: sources.len() as u64,
+        memory,
+    }
+}
+
+impl Source<'_> {
+    fn importer(&self) -> Importer<'_> {
+        Importer {
+            path: &self.path,
+            language: self.language,
+            sha: self.sha,
+            facts: self.facts,
+        }
+    }
+}
+
+fn file_size<'a>(source: &'a Source<'_>) -> FileSize<'a> {
+    FileSize {
+        path: &source.path,
+        language: language::name(source.language),
+        lines: source.facts.lines,
+        parse: source.facts.parse,
+    }
+}
+
+fn function_size<'a>(function: &found::Function<'a>) -> FunctionSize<'a> {
+    FunctionSize {
+        path: function.path,
+        cyclomatic: function.fact.cyclomatic,
+        cognitive: function.fact.cognitive,
+        nesting: function.fact.nesting,
+    }
+}
+
+/// The files of source code among `entries`, and the languages of which one could not be read.
+fn sources<'a>(entries: &'a [Entry<'a>]) -> (Vec<Source<'a>>, HashSet<usize>) {
     let mut blind = HashSet::new();
     let mut sources = Vec::new();
     for entry in entries {
@@ -45,63 +171,14 @@ pub(crate) fn report(analyser: &str, settings: &Settings, entries: &[Entry<'_>])
         if let Ok(path) = RepoPath::try_from(&entry.path) {
             sources.push(Source {
                 language,
-                sha: hex(&entry.sha),
+                sha: &entry.sha,
                 test: is_test(path.as_str()) || is_foreign(path.as_str()),
                 facts: &said.facts,
                 path,
             });
         }
     }
-    let functions: Vec<found::Function<'_>> = sources.iter().flat_map(placed_functions).collect();
-    let classes: Vec<found::Class<'_>> = sources.iter().flat_map(placed_classes).collect();
-    let ((mut drafts, tree), (imports, (names, shown))) = rayon::join(
-        || (clones::find(&functions, settings), tree_digest(entries)),
-        || {
-            let names = || Names::of(said().map(|said| &said.facts), blind);
-            let shown = || {
-                functions
-                    .par_iter()
-                    .map(function)
-                    .collect::<Vec<Function>>()
-            };
-            (imports(&sources), rayon::join(names, shown))
-        },
-    );
-    let coupled = design::coupled(&classes);
-    drafts.extend(unused::find(&functions, &classes, &names));
-    drafts.extend(design::functions(&functions, settings));
-    let tests: Vec<bool> = classes.iter().map(|class| class.test).collect();
-    drafts.extend(design::classes(&coupled, &tests, settings));
-    drafts.extend(design::cycles(&imports));
-    let findings = numbered(drafts);
-
-    let files: Vec<SourceFile> = sources.iter().map(source_file).collect();
-    let metrics = Metrics::of(&Parts {
-        files: &files,
-        functions: &shown,
-        classes: &coupled,
-        imports: &imports,
-        findings: &findings,
-    });
-    let health = match settings.profile {
-        Formula::Standard => health::standard(&metrics.debts),
-        Formula::Compat => health::compat(&metrics.python),
-    };
-    Report {
-        version: REPORT_VERSION.to_owned(),
-        analyser: analyser.to_owned(),
-        settings: settings.clone(),
-        tree,
-        tree_files: entries.len() as u64,
-        languages: languages(&sources),
-        files,
-        functions: shown,
-        classes: coupled,
-        imports,
-        findings,
-        metrics,
-        health,
-    }
+    (sources, blind)
 }
 
 fn placed_functions<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Function<'a>> {
@@ -125,7 +202,7 @@ fn placed_classes<'a>(source: &'a Source<'a>) -> impl Iterator<Item = found::Cla
 fn source_file(source: &Source<'_>) -> SourceFile {
     SourceFile {
         path: source.path.clone(),
-        digest: source.sha.clone(),
+        digest: hex(source.sha),
         language: language::name(source.language).to_owned(),
         lines: source.facts.lines,
         test: source.test,
@@ -152,42 +229,6 @@ fn function(one: &found::Function<'_>) -> Function {
         unsound: fact.unsound,
         test: one.test,
     }
-}
-
-/// Which file imports which.
-fn imports(sources: &[Source<'_>]) -> Vec<Import> {
-    let files = Files::new(sources.iter().map(|source| source.path.as_str()));
-    let paths: HashMap<&str, &RepoPath> = sources
-        .iter()
-        .map(|source| (source.path.as_str(), &source.path))
-        .collect();
-    let edges = |source: &Source<'_>| -> Vec<Import> {
-        let Some(spec) = language::spec(source.language) else {
-            return Vec::new();
-        };
-        // Whether every import of a file happens only when it is needed.
-        let mut found: BTreeMap<&str, bool> = BTreeMap::new();
-        for import in &source.facts.imports {
-            let from = source.path.as_str();
-            for to in files.resolve(spec.imports, from, &import.target) {
-                if to != from {
-                    let deferred = found.entry(to).or_insert(true);
-                    *deferred &= import.deferred;
-                }
-            }
-        }
-        found
-            .into_iter()
-            .filter_map(|(to, deferred)| {
-                Some(Import {
-                    from: source.path.clone(),
-                    to: (*paths.get(to)?).clone(),
-                    deferred,
-                })
-            })
-            .collect()
-    };
-    sources.par_iter().flat_map_iter(edges).collect()
 }
 
 fn languages(sources: &[Source<'_>]) -> BTreeMap<String, LanguageCount> {

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Cache;
-use crate::facts::Facts;
+use crate::facts::{Facts, Quick};
 use crate::language;
 use crate::parse;
 
@@ -71,7 +71,7 @@ pub(crate) struct Said<'a> {
 }
 
 /// What was known of files, by path.
-pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha)>;
+pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha), Quick>;
 
 /// What a tree is read with.
 #[derive(Debug)]

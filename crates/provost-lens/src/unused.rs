@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use provost_core::structure::{Category, Confidence, Family, Severity};
 
-use crate::facts::{Facts, Hashes, name_hash};
+use crate::facts::{Facts, Hashes, after_last, name_hash};
 use crate::found::{Class, Draft, Function, counted, digits, spot};
 
 /// What is known of a name that a function or a class of the tree has.
@@ -119,7 +119,7 @@ fn simple(name: &str) -> u32 {
 
 /// A name without what is around it.
 fn last(name: &str) -> &str {
-    let name = name.rsplit('.').next().unwrap_or(name);
+    let name = after_last(name, b'.');
     // Looking for one letter is much quicker, and few names have any.
     if !name.contains(':') {
         return name;

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use provost_core::code::Code;
-use provost_core::path::RawPath;
 use provost_engine::ports::PortError;
 use provost_host::git::{GitError, Repository};
-use provost_lens::TreeSitterLens;
+use provost_lens::{Listed, TreeSitterLens};
 
 use crate::place::Place;
 
@@ -18,9 +17,13 @@ pub(crate) fn of(place: &Place) -> TreeSitterLens {
     }
 }
 
-fn list(root: &Path) -> Result<Vec<RawPath>, PortError> {
-    let found = Repository::discover(root).and_then(|repo| repo.project_files(root));
-    found.map_err(|error| {
+fn list(root: &Path, memory: &[u8]) -> Result<Listed, PortError> {
+    let found = Repository::discover(root).and_then(|repo| repo.project_files(root, memory));
+    let listed = found.map(|found| Listed {
+        paths: found.paths,
+        memory: found.memory,
+    });
+    listed.map_err(|error| {
         let code = match error {
             GitError::NoProgram => Code::GitMissing,
             GitError::NotARepository { .. } => Code::NotARepository,

@@ -18,6 +18,8 @@ impl<'a> Graph<'a> {
         let imports = || imports.iter().filter(|import| !import.deferred);
         let mut names: Vec<&RepoPath> = imports().map(|import| &import.to).collect();
         names.extend(imports().map(|import| &import.from));
+        // Imports of one file usually stand together; what is there once is sorted once.
+        names.dedup();
         names.sort_unstable();
         names.dedup();
         let number = |name: &RepoPath| names.binary_search(&name).ok();
@@ -33,6 +35,33 @@ impl<'a> Graph<'a> {
             }
         }
         Self { names, edges }
+    }
+
+    /// The graph with an edge for each number in `edges[n]`, from the file at `n` of `files`, which
+    /// are sorted, to that with the number. Files without an edge are no part of it.
+    pub fn numbered(files: &[&'a RepoPath], edges: &[Vec<usize>]) -> Self {
+        let mut takes_part = vec![false; files.len()];
+        for (from, all) in edges.iter().enumerate().take(files.len()) {
+            for to in all.iter().filter(|to| **to < files.len()) {
+                takes_part[from] = true;
+                takes_part[*to] = true;
+            }
+        }
+        // The number of each file among those that take part.
+        let mut numbers = vec![0; files.len()];
+        let mut graph = Self::default();
+        for (at, name) in files.iter().enumerate() {
+            if takes_part[at] {
+                numbers[at] = graph.names.len();
+                graph.names.push(*name);
+            }
+        }
+        for (at, _) in files.iter().enumerate().filter(|(at, _)| takes_part[*at]) {
+            let all = edges.get(at).into_iter().flatten();
+            let known = all.filter_map(|to| numbers.get(*to)).copied();
+            graph.edges.push(known.collect());
+        }
+        graph
     }
 
     /// The circles: files that can reach each other, two or more together, sorted.
@@ -167,6 +196,17 @@ mod tests {
             .map(|(path, depth)| (path.as_str(), depth))
             .collect();
         assert_eq!(depths, [("a", 2), ("b", 1), ("c", 0), ("d", 0), ("e", 0)]);
+    }
+
+    #[test]
+    fn numbers_make_the_same_graph_as_names() {
+        let edges = imports(&[("b", "d"), ("b", "f"), ("d", "b"), ("f", "a")]);
+        let paths = ["a", "b", "c", "d", "e", "f"].map(|name| RepoPath::try_from(name).unwrap());
+        let files: Vec<&RepoPath> = paths.iter().collect();
+        let numbers = [vec![], vec![3, 5], vec![], vec![1], vec![], vec![0]];
+        let (named, numbered) = (Graph::of(&edges), Graph::numbered(&files, &numbers));
+        assert_eq!(numbered.names, named.names);
+        assert_eq!(numbered.edges, named.edges);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::graph::Graph;
 use super::health::Dimension;
-use super::{Category, Class, Confidence, Family, Finding, Function, Import, Parse, SourceFile};
+use super::{Category, Class, Confidence, Family, Finding, Function, Parse, SourceFile};
 use crate::path::RepoPath;
 
 /// The cyclomatic complexity up to which nothing is owed.
@@ -128,17 +128,67 @@ impl Spread {
     }
 }
 
+/// What sums take of a file of source code.
+#[derive(Debug, Clone, Copy)]
+pub struct FileSize<'a> {
+    /// Where.
+    pub path: &'a RepoPath,
+    /// Which language, by its name.
+    pub language: &'a str,
+    /// How many lines.
+    pub lines: u32,
+    /// How well it could be read.
+    pub parse: Parse,
+}
+
+/// What sums take of a function.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionSize<'a> {
+    /// Where.
+    pub path: &'a RepoPath,
+    /// Its cyclomatic complexity.
+    pub cyclomatic: u32,
+    /// Its cognitive complexity.
+    pub cognitive: u32,
+    /// How deep branches lie in each other.
+    pub nesting: u32,
+}
+
+impl SourceFile {
+    /// What sums take of it.
+    pub fn size(&self) -> FileSize<'_> {
+        FileSize {
+            path: &self.path,
+            language: &self.language,
+            lines: self.lines,
+            parse: self.parse,
+        }
+    }
+}
+
+impl Function {
+    /// What sums take of it.
+    pub fn size(&self) -> FunctionSize<'_> {
+        FunctionSize {
+            path: &self.path,
+            cyclomatic: self.cyclomatic,
+            cognitive: self.cognitive,
+            nesting: self.nesting,
+        }
+    }
+}
+
 /// What sums are made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     /// The files.
-    pub files: &'a [SourceFile],
-    /// The functions.
-    pub functions: &'a [Function],
+    pub files: &'a [FileSize<'a>],
+    /// The functions; those of one file stand together.
+    pub functions: &'a [FunctionSize<'a>],
     /// The classes.
     pub classes: &'a [Class],
     /// The imports.
-    pub imports: &'a [Import],
+    pub graph: &'a Graph<'a>,
     /// The findings.
     pub findings: &'a [Finding],
 }
@@ -146,8 +196,7 @@ pub struct Parts<'a> {
 impl Metrics {
     /// Adds up `parts`.
     pub fn of(parts: &Parts<'_>) -> Self {
-        let graph = Graph::of(parts.imports);
-        let depths = graph.depths();
+        let depths = parts.graph.depths();
         let most = |values: &mut dyn Iterator<Item = u32>| values.max().unwrap_or(0);
         let functions = || parts.functions.iter();
         let classes = || parts.classes.iter();
@@ -170,8 +219,8 @@ impl Metrics {
     }
 }
 
-fn count(findings: &[Finding], is: fn(&Finding) -> bool) -> u64 {
-    findings.iter().filter(|finding| is(finding)).count() as u64
+fn count<'a>(findings: impl IntoIterator<Item = &'a Finding>, is: fn(&Finding) -> bool) -> u64 {
+    findings.into_iter().filter(|finding| is(finding)).count() as u64
 }
 
 fn is_clone(finding: &Finding) -> bool {
@@ -187,9 +236,9 @@ fn is_cycle(finding: &Finding) -> bool {
 }
 
 /// What a single function owes for its branches.
-pub(super) fn branches_owed(function: &Function) -> u64 {
-    let branches = function.cyclomatic.saturating_sub(EASY);
-    let reading = function.cognitive.saturating_sub(READABLE) / 2;
+pub(super) fn branches_owed(cyclomatic: u32, cognitive: u32) -> u64 {
+    let branches = cyclomatic.saturating_sub(EASY);
+    let reading = cognitive.saturating_sub(READABLE) / 2;
     u64::from(branches) + u64::from(reading)
 }
 
@@ -203,7 +252,8 @@ fn debts(parts: &Parts<'_>) -> Debts {
         .filter_map(|class| class.cohesion)
         .collect();
     let found = |owed: fn(&Finding) -> u64| parts.findings.iter().map(owed).sum::<u64>();
-    let unsound = |file: &&SourceFile| file.parse != Parse::Clean;
+    let branches = |one: &FunctionSize<'_>| branches_owed(one.cyclomatic, one.cognitive);
+    let unsound = |file: &&FileSize<'_>| file.parse != Parse::Clean;
     let loose = |parts: &u32| u64::from(parts.saturating_sub(1));
     let uses = |class: &Class| u64::from(class.coupling.saturating_sub(FEW_CLASSES));
     let of = |debt: u64, size: u64| Debt { debt, size };
@@ -211,7 +261,7 @@ fn debts(parts: &Parts<'_>) -> Debts {
         (Dimension::Clones, of(found(copies_owed), functions)),
         (
             Dimension::Complexity,
-            of(parts.functions.iter().map(branches_owed).sum(), functions),
+            of(parts.functions.iter().map(branches).sum(), functions),
         ),
         (
             Dimension::Cohesion,
@@ -257,24 +307,30 @@ fn circles_owed(finding: &Finding) -> u64 {
 }
 
 fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
-    let files: BTreeMap<&str, &SourceFile> = parts
-        .files
-        .iter()
-        .filter(|file| file.language == PYTHON)
-        .map(|file| (file.path.as_str(), file))
-        .collect();
+    let python = |file: &&FileSize<'_>| file.language == PYTHON;
+    let mut files: Vec<&FileSize<'_>> = parts.files.iter().filter(python).collect();
     if files.is_empty() {
         return PythonSums::default();
     }
-    let is = |path: &RepoPath| files.contains_key(path.as_str());
+    files.sort_unstable_by(|one, other| one.path.cmp(other.path));
+    let is = |path: &RepoPath| {
+        let found = files.binary_search_by(|file| file.path.cmp(path));
+        found.is_ok()
+    };
     let about = |finding: &&Finding| finding.paths().any(is);
-    let findings: Vec<Finding> = parts.findings.iter().filter(about).cloned().collect();
+    let findings: Vec<&Finding> = parts.findings.iter().filter(about).collect();
+    let count = |of: fn(&Finding) -> bool| count(findings.iter().copied(), of);
     // Functions of one file stand together, and are asked about once.
     let of_files = parts.functions.chunk_by(|one, next| one.path == next.path);
     let functions = of_files
-        .filter(|all| all.first().is_some_and(|one| is(&one.path)))
+        .filter(|all| all.first().is_some_and(|one| is(one.path)))
         .flatten();
-    let classes = || parts.classes.iter().filter(|one| is(&one.path));
+    let of_files = parts.classes.chunk_by(|one, next| one.path == next.path);
+    let classes: Vec<&Class> = of_files
+        .filter(|all| all.first().is_some_and(|one| is(&one.path)))
+        .flatten()
+        .collect();
+    let classes = || classes.iter();
     let mut depths: Vec<u64> = depths
         .iter()
         .filter(|(path, _)| is(path))
@@ -288,15 +344,15 @@ fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     PythonSums {
         files: files.len() as u64,
         unread: files
-            .values()
+            .iter()
             .filter(|file| file.parse > Parse::Errors)
             .count() as u64,
-        clone_groups: count(&findings, is_clone),
+        clone_groups: count(is_clone),
         complexity: Spread::of(functions.map(|one| one.cyclomatic), RISKY),
         coupling: Spread::of(classes().map(|one| one.coupling), MANY_CLASSES),
         cohesion: Spread::of(classes().filter_map(|one| one.cohesion), LOOSE),
-        dead: count(&findings, is_dead),
-        cycles: count(&findings, is_cycle),
+        dead: count(is_dead),
+        cycles: count(is_cycle),
         depth_max: depths.last().copied().unwrap_or(0),
         depth_twice_mean: (2 * sum).div_ceil(deep.max(1)),
         depth_p95: depths.get(rank).copied().unwrap_or(0),

@@ -105,7 +105,10 @@ fn health(functions: &[&Function], findings: &[Finding]) -> Option<Points> {
     let debts = Debts::from([
         (
             Dimension::Complexity,
-            of(functions.iter().map(|one| branches_owed(one)).sum()),
+            of(functions
+                .iter()
+                .map(|one| branches_owed(one.cyclomatic, one.cognitive))
+                .sum()),
         ),
         (Dimension::Clones, of(findings.iter().map(copies).sum())),
         (Dimension::DeadCode, of(findings.iter().map(unused).sum())),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::graph::Graph;
 use super::metrics::{Metrics, Parts};
 use super::{
     Category, Confidence, Family, Finding, Function, Import, Parse, REPORT_VERSION, Report,
@@ -107,10 +108,10 @@ pub(crate) fn with_imports(
     };
     let imports: Vec<Import> = imports.iter().map(edge).collect();
     let metrics = Metrics::of(&Parts {
-        files: &files,
-        functions: &functions,
+        files: &files.iter().map(SourceFile::size).collect::<Vec<_>>(),
+        functions: &functions.iter().map(Function::size).collect::<Vec<_>>(),
         classes: &[],
-        imports: &imports,
+        graph: &Graph::of(&imports),
         findings: &findings,
     });
     Report {

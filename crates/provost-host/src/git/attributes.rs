@@ -19,7 +19,7 @@ const MOST_READ: u64 = 1 << 24;
 const OUTER: &str = "attributes";
 
 /// Attributes from outside the tree.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attributes {
     /// Of the machine, then of the user: weaker than those in the tree.
     outer: Vec<u8>,

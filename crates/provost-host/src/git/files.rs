@@ -1,25 +1,55 @@
 //! Lists the files of a checkout that belong to the project.
+//!
+//! What comes with a list lets the next one be made without git, as long as nothing that it follows
+//! from has changed. Such a memory is the caller's to keep; one that is damaged, or of another
+//! repository or version, is as good as none.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use provost_core::path::RawPath;
 
 use super::run::Place;
+use super::stamp::{self, Stamp};
+use super::watch::{self, Watch};
 use super::{GitError, Repository};
+
+/// What a memory begins with; another version has another one.
+const MAGIC: &[u8] = b"provost-list-1\n";
 
 /// Where Provost keeps its own things.
 const RUNTIME: &[u8] = b".provost/";
 
+/// The files of a project.
+#[derive(Debug)]
+pub struct Listed {
+    /// Relative to the root that was asked about. A file that was deleted and not committed is
+    /// among them.
+    pub paths: Vec<RawPath>,
+    /// What lets the next list be made quickly, if that is new and can be had.
+    pub memory: Option<Vec<u8>>,
+}
+
 impl Repository {
-    /// The files below `root` that git tracks, and new ones that it does not ignore, relative to
-    /// `root`. A file that was deleted and not committed is among them.
+    /// The files below `root` that git tracks, and new ones that it does not ignore. `memory` came
+    /// with an earlier list for the same root; an empty one is none.
     ///
     /// `root` is the checkout that this repository was found from, or a directory in it.
-    pub fn project_files(&self, root: &Path) -> Result<Vec<RawPath>, GitError> {
+    pub fn project_files(&self, root: &Path, memory: &[u8]) -> Result<Listed, GitError> {
         let nowhere = || GitError::NotARepository {
             path: root.to_owned(),
         };
         let checkout = self.checkout().ok_or_else(nowhere)?;
+        if let Some(kept) = Kept::read(memory)
+            && kept.git_dir == self.git_dir.as_os_str().as_bytes()
+            && kept.watch.holds(self, checkout)
+        {
+            return Ok(Listed {
+                paths: kept.paths,
+                memory: None,
+            });
+        }
+        let began = stamp::now();
         let real = root.canonicalize().map_err(|_| nowhere())?;
         let top = checkout.canonicalize().map_err(|_| nowhere())?;
         let below = real.strip_prefix(&top).map_err(|_| nowhere())?;
@@ -41,9 +71,108 @@ impl Repository {
             "--exclude-standard",
         ];
         let output = self.git().run(&place, &arguments, Vec::new())?;
-        let own = |path: &&[u8]| !path.is_empty() && !path.starts_with(RUNTIME);
-        let paths = output.stdout.split(|byte| *byte == 0).filter(own);
-        let within = paths.filter_map(|path| path.strip_prefix(prefix.as_slice()));
-        Ok(within.map(RawPath::new).collect())
+        let all = || {
+            let paths = output.stdout.split(|byte| *byte == 0);
+            paths.filter(|path| !path.is_empty() && !path.starts_with(RUNTIME))
+        };
+        let within = all().filter_map(|path| path.strip_prefix(prefix.as_slice()));
+        let paths: Vec<RawPath> = within.map(RawPath::new).collect();
+        let watch = Watch::begin(self, &place, &watch::homes(all()), began);
+        let memory = watch.map(|watch| {
+            let git_dir = self.git_dir.as_os_str().as_bytes();
+            write(git_dir, &watch, &paths)
+        });
+        Ok(Listed { paths, memory })
+    }
+}
+
+/// A memory that was read.
+struct Kept<'a> {
+    git_dir: &'a [u8],
+    watch: Watch,
+    paths: Vec<RawPath>,
+}
+
+/// The bytes of a memory: texts and lists have their length in front.
+fn write(git_dir: &[u8], watch: &Watch, paths: &[RawPath]) -> Vec<u8> {
+    let mut out = Vec::with_capacity((watch.places.len() + paths.len()) * 96);
+    out.extend(MAGIC);
+    text(&mut out, git_dir);
+    count(&mut out, watch.own.len());
+    for stamp in &watch.own {
+        out.push(u8::from(stamp.is_some()));
+        out.extend(stamp.unwrap_or([0; stamp::LENGTH]));
+    }
+    count(&mut out, watch.places.len());
+    for (path, stamp) in &watch.places {
+        text(&mut out, path.as_bytes());
+        out.extend(stamp);
+    }
+    count(&mut out, paths.len());
+    for path in paths {
+        text(&mut out, path.as_bytes());
+    }
+    out
+}
+
+fn text(out: &mut Vec<u8>, text: &[u8]) {
+    count(out, text.len());
+    out.extend(text);
+}
+
+fn count(out: &mut Vec<u8>, count: usize) {
+    out.extend((count as u64).to_le_bytes());
+}
+
+impl<'a> Kept<'a> {
+    /// The memory that `bytes` are, if they are one to their last byte.
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let mut input = Input(bytes.strip_prefix(MAGIC)?);
+        let git_dir = input.text()?;
+        let own = input.list(|input| {
+            let [there] = *input.chunk()?;
+            let stamp: &Stamp = input.chunk()?;
+            Some((there != 0).then_some(*stamp))
+        })?;
+        let places = input.list(|input| Some((input.path()?, *input.chunk()?)))?;
+        let paths = input.list(Input::path)?;
+        let watch = Watch { places, own };
+        input.0.is_empty().then_some(Self {
+            git_dir,
+            watch,
+            paths,
+        })
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn chunk<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (chunk, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(chunk)
+    }
+
+    /// How many follow, each of at least one byte.
+    fn count(&mut self) -> Option<usize> {
+        let count = usize::try_from(u64::from_le_bytes(*self.chunk()?)).ok()?;
+        (count <= self.0.len()).then_some(count)
+    }
+
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let count = self.count()?;
+        let (text, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(text)
+    }
+
+    fn path(&mut self) -> Option<RawPath> {
+        self.text().map(RawPath::new)
+    }
+
+    fn list<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.count()?;
+        (0..count).map(|_| one(self)).collect()
     }
 }

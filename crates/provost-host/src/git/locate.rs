@@ -65,6 +65,7 @@ impl Repository {
             format,
             is_plain,
             last_tree: Mutex::default(),
+            last_seen: Mutex::default(),
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - One pass over the files. No hook, monitor or filter is started: a file that a filter would
+//! - At most one pass of git over the files. No hook, monitor or filter is started: a file that a filter would
 //!   have rewritten is compared as it is, and counts as dirty when its times changed.
 //! - Paths are bytes. Renames are told as what they are on disk: one path gone, one come.
 //! - What git was told not to look at, and what is inside of submodules, is looked at by ourselves.
@@ -18,11 +18,13 @@ use provost_core::intent::workspace::{ABSENT, Dirt, Workspace};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use rayon::prelude::*;
+use rustix::fs::{FileType, Stat};
 
 use super::attributes::{self, Attributes};
+use super::kept::{self, Basis, Disks, Ground, Seen};
 use super::run::{Place, failed, unexpected};
 use super::side::SideGit;
-use super::{GitError, Repository, submodules, system};
+use super::{GitError, Repository, stamp, submodules, system};
 use crate::snapshot::read_file;
 
 /// The largest file whose content is named; larger ones count as unreadable.
@@ -52,32 +54,28 @@ impl Repository {
             Some(commit) => Some(self.commit_tree(commit)?),
             None => None,
         };
-        let (lines, entries) = rayon::join(
-            || self.status(head.as_ref(), checkout),
-            || self.index_entries(),
-        );
-        let (mut lines, entries) = (lines?, entries?);
-        self.add_hidden(checkout, &entries, &mut lines);
+        let ground = self.ground(head)?;
+        // Whoever else looks meanwhile finds nothing remembered, and asks git.
+        let last = self.last_seen.lock().ok().and_then(|mut last| last.take());
+        let again = last.and_then(|seen| self.again(seen, &ground, checkout));
+        let mut seen = match again {
+            Some(seen) => seen,
+            None => self.anew(&ground, checkout, depth)?,
+        };
+        let mut lines = seen.lines.clone();
+        self.add_hidden(checkout, &seen.aside, &mut lines);
         // Our own things are in the outermost checkout only.
         lines.retain(|path, line| depth > 0 || !is_runtime(path) || line.letters != "??");
-        let format = self.format();
-        let mut dirty: BTreeMap<RawPath, Dirt> = lines
-            .into_par_iter()
-            .map(|(path, line)| {
-                let disk = line.disk(checkout, &path, format);
-                let dirt = Dirt {
-                    letters: line.letters,
-                    head: line.head,
-                    staged: line.staged,
-                    disk,
-                };
-                (path, dirt)
-            })
-            .collect();
-        for entry in entries.iter().filter(|entry| submodules::is_one(entry)) {
+        let mut dirty = self.on_disk(checkout, lines, &mut seen.disks);
+        for entry in seen.aside.iter().filter(|entry| submodules::is_one(entry)) {
             for (path, dirt) in submodules::dirt(checkout, entry, depth) {
                 dirty.entry(path).or_insert(dirt);
             }
+        }
+        if seen.basis.is_some()
+            && let Ok(mut last) = self.last_seen.lock()
+        {
+            *last = Some(seen);
         }
         Ok(Workspace {
             tree: tree.map(|tree| tree.as_str().to_owned()),
@@ -85,13 +83,8 @@ impl Repository {
         })
     }
 
-    fn status(&self, head: Option<&Oid>, checkout: &Path) -> Result<Lines, GitError> {
-        let scratch = self.side.path().parent().unwrap_or(Path::new("/"));
-        let view = match head {
-            Some(commit) => SideGit::at(scratch, self.format, commit)?,
-            None => SideGit::unborn(scratch, self.format)?,
-        };
-        self.attributes()?.put(view.path())?;
+    /// What git's answer about `head` follows from beside the checkout.
+    fn ground(&self, head: Option<Oid>) -> Result<Ground, GitError> {
         let mut ignored = attributes::read(&self.common_dir.join("info/exclude"))?;
         if let Some(path) = self.users_file("core.excludesFile", "ignore")? {
             // The user's own rules are weaker, so they come first.
@@ -100,15 +93,87 @@ impl Repository {
             outer.append(&mut ignored);
             ignored = outer;
         }
+        Ok(Ground {
+            head,
+            attributes: self.attributes()?,
+            ignored,
+        })
+    }
+
+    /// What is seen now, if all but a few files are as they were; git is asked about those.
+    fn again(&self, mut seen: Seen, ground: &Ground, checkout: &Path) -> Option<Seen> {
+        let doubted = seen.basis.as_mut()?.doubted(self, checkout, ground)?;
+        if doubted.is_empty() {
+            return Some(seen);
+        }
+        // A failure is told by whoever asks about everything.
+        let view = self.view(ground).ok()?;
+        let lines = self.status(&view, checkout, &doubted).ok()?;
+        for path in &doubted {
+            seen.lines.remove(path);
+        }
+        seen.lines.extend(lines);
+        Some(seen)
+    }
+
+    /// What is seen of everything.
+    fn anew(&self, ground: &Ground, checkout: &Path, depth: usize) -> Result<Seen, GitError> {
+        let began = stamp::now();
+        let view = self.view(ground)?;
+        let place = self.place(&view, checkout);
+        let entries = || -> Result<_, GitError> {
+            let entries = self.index_entries()?;
+            // A submodule is found anew each time.
+            let ground = (depth == 0).then(|| ground.clone());
+            let basis =
+                ground.and_then(|ground| Basis::begin(self, &place, ground, &entries, began));
+            Ok((entries, basis))
+        };
+        let (lines, entries) = rayon::join(|| self.status(&view, checkout, &[]), entries);
+        let (lines, (mut entries, basis)) = (lines?, entries?);
+        entries.retain(|entry| kept::is_hidden(entry) || submodules::is_one(entry));
+        Ok(Seen {
+            lines,
+            aside: entries,
+            disks: Disks::new(),
+            basis,
+        })
+    }
+
+    /// A git directory of our own on the same commit, with the rules of `ground`.
+    fn view(&self, ground: &Ground) -> Result<SideGit, GitError> {
+        let scratch = self.side.path().parent().unwrap_or(Path::new("/"));
+        let view = match &ground.head {
+            Some(commit) => SideGit::at(scratch, self.format, commit)?,
+            None => SideGit::unborn(scratch, self.format)?,
+        };
+        ground.attributes.put(view.path())?;
         let exclude = view.path().join("info/exclude");
-        std::fs::write(&exclude, ignored)
+        std::fs::write(&exclude, &ground.ignored)
             .map_err(system(format!("write `{}`", exclude.display())))?;
-        let index = self.git_dir.join("index");
-        let place = Place {
+        Ok(view)
+    }
+
+    fn place<'a>(&'a self, view: &'a SideGit, checkout: &'a Path) -> Place<'a> {
+        Place {
             git_dir: view.path(),
             objects: Some(&self.objects),
             work_tree: Some(checkout),
+            index: None,
+        }
+    }
+
+    /// Asks git about `paths`, or about everything if there are none.
+    fn status(
+        &self,
+        view: &SideGit,
+        checkout: &Path,
+        paths: &[RawPath],
+    ) -> Result<Lines, GitError> {
+        let index = self.git_dir.join("index");
+        let place = Place {
             index: Some(&index),
+            ..self.place(view, checkout)
         };
         let setting = Attributes::setting(view.path());
         let words = [
@@ -119,9 +184,11 @@ impl Repository {
             "--untracked-files=all",
             // A look of git inside a submodule would obey that one's settings; we look ourselves.
             "--ignore-submodules=dirty",
+            "--",
         ];
         let mut arguments = vec![OsStr::new("-c"), setting.as_os_str()];
         arguments.extend(words.iter().map(OsStr::new));
+        arguments.extend(paths.iter().map(|path| OsStr::from_bytes(path.as_bytes())));
         let output = self.git.call(&place, &arguments, Vec::new())?;
         if !output.status.success() {
             return Err(failed("status".to_owned(), &output));
@@ -136,6 +203,38 @@ impl Repository {
             lines.insert(path, line);
         }
         Ok(lines)
+    }
+
+    /// What stands on disk at the paths of `lines`; what is known of it is not read again.
+    fn on_disk(&self, checkout: &Path, lines: Lines, known: &mut Disks) -> BTreeMap<RawPath, Dirt> {
+        let began = stamp::now();
+        let look = |(path, line): (RawPath, Line)| {
+            let place = checkout.join(OsStr::from_bytes(path.as_bytes()));
+            let stat = rustix::fs::lstat(&place).ok();
+            let now = stat.as_ref().map(stamp::of);
+            let before = known.get(&path).filter(|(stamp, _)| Some(*stamp) == now);
+            let disk = match before {
+                Some((_, disk)) => Some(disk.clone()),
+                None => line.disk(checkout, &path, self.format),
+            };
+            let keeps = |stat: Stat| {
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                // What a directory is called follows from what is in it.
+                kind != FileType::Directory && stamp::is_settled(&stat, began)
+            };
+            let keep = now.filter(|_| stat.is_some_and(keeps)).zip(disk.clone());
+            let dirt = Dirt {
+                letters: line.letters,
+                head: line.head,
+                staged: line.staged,
+                disk,
+            };
+            ((path.clone(), dirt), keep.map(|keep| (path, keep)))
+        };
+        let all: Vec<_> = lines.into_par_iter().map(look).collect();
+        let (dirty, keep): (BTreeMap<_, _>, Vec<_>) = all.into_iter().unzip();
+        *known = keep.into_iter().flatten().collect();
+        dirty
     }
 
     /// The entries of the index; of a kind that we do not read there are none to believe.
@@ -156,8 +255,7 @@ impl Repository {
 
     /// Adds files that git was told not to look at and that differ from what is staged.
     fn add_hidden(&self, checkout: &Path, entries: &[index::Entry], lines: &mut Lines) {
-        let hidden = |entry: &index::Entry| entry.skip_worktree || entry.assume_valid;
-        for entry in entries.iter().filter(|entry| hidden(entry)) {
+        for entry in entries.iter().filter(|entry| kept::is_hidden(entry)) {
             let staged = named(entry.mode, &entry.oid);
             let line = Line {
                 letters: " M".to_owned(),
@@ -180,10 +278,11 @@ fn is_runtime(path: &RawPath) -> bool {
     inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-type Lines = BTreeMap<RawPath, Line>;
+pub(super) type Lines = BTreeMap<RawPath, Line>;
 
 /// What git says about one path.
-struct Line {
+#[derive(Debug, Clone)]
+pub(super) struct Line {
     letters: String,
     head: String,
     staged: String,

@@ -15,5 +15,6 @@ mod objects;
 mod origin;
 mod overlay;
 mod property;
+mod remembered;
 mod scratch;
 mod workspace;

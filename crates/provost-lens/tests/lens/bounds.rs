@@ -9,7 +9,7 @@ use provost_core::structure::{Parse, Settings};
 use provost_engine::ports::Lens as _;
 use provost_lens::TreeSitterLens;
 
-use crate::scene::{Scene, deciding, repeated};
+use crate::scene::{Scene, deciding, listing, repeated};
 
 fn parse_of(path: &str, bytes: &[u8]) -> Parse {
     let scene = Scene::new(&[]);
@@ -177,11 +177,7 @@ fn links_are_not_followed() {
     std::os::unix::fs::symlink(outside.join("b.py"), scene.root().join("b.py")).unwrap();
     std::os::unix::fs::symlink(&outside, scene.root().join("dir")).unwrap();
     let lens = TreeSitterLens {
-        list: Box::new(|_| {
-            Ok(["a.py", "b.py", "dir/b.py", "gone.py"]
-                .map(provost_core::path::RawPath::new)
-                .into())
-        }),
+        list: listing(&["a.py", "b.py", "dir/b.py", "gone.py"]),
         cache: None,
     };
     let report = lens.analyze(&scene.root(), &Settings::default()).unwrap();
@@ -202,7 +198,7 @@ fn names_that_are_not_text_and_settings_that_make_no_sense_are_no_trouble() {
     assert_eq!((report.tree_files, report.files.len()), (1, 0));
     assert_eq!(report.health, None);
     let lens = TreeSitterLens {
-        list: Box::new(|_| Ok(Vec::new())),
+        list: listing(&[]),
         cache: None,
     };
     let settings = Settings {

@@ -1,7 +1,13 @@
 //! What is remembered is what would be found out anew.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use proptest::prelude::*;
+use provost_core::structure::{Settings, Summary};
+use provost_engine::ports::Lens as _;
+use provost_lens::{Listed, TreeSitterLens};
 
 use crate::scene::Scene;
 
@@ -91,10 +97,88 @@ fn after_each_of_many_edits_memory_sees_what_is_found_anew() {
         }
         let (remembered, fresh) = (scene.remembered(), scene.report());
         assert_eq!(remembered, fresh, "step {step}");
+        assert_eq!(scene.summary(), Summary::from(&fresh), "step {step}");
         seen.push(fresh.findings.len());
     }
     seen.dedup();
     assert!(seen.len() > 3, "the edits change what is found: {seen:?}");
+}
+
+/// Something that somebody does to a tree of modules.
+#[derive(Debug, Clone)]
+enum Deed {
+    Write(usize, usize),
+    Remove(usize),
+    Rename(usize, usize),
+    MoveAway(usize),
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let (file, version) = (0..10_usize, 0..6_usize);
+    let deed = prop_oneof![
+        (file.clone(), version).prop_map(|(file, version)| Deed::Write(file, version)),
+        file.clone().prop_map(Deed::Remove),
+        (file.clone(), file.clone()).prop_map(|(one, other)| Deed::Rename(one, other)),
+        file.prop_map(Deed::MoveAway),
+    ];
+    proptest::collection::vec(deed, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_is_done_to_a_tree_memory_sees_what_is_found_anew(deeds in deeds()) {
+        let scene = Scene::new(&[]);
+        for number in 0..8 {
+            scene.write(&format!("m{number}.py"), module(number, 0).as_bytes());
+        }
+        prop_assert_eq!(scene.remembered(), scene.report());
+        for deed in deeds {
+            let place = |number: usize| scene.root().join(format!("m{number}.py"));
+            // What is not there cannot be removed or moved, which is fine.
+            match deed {
+                Deed::Write(file, version) => {
+                    scene.write(&format!("m{file}.py"), module(file, version).as_bytes());
+                }
+                Deed::Remove(file) => drop(fs::remove_file(place(file))),
+                Deed::Rename(one, other) => drop(fs::rename(place(one), place(other))),
+                Deed::MoveAway(file) => {
+                    let package = scene.root().join("src");
+                    fs::create_dir_all(&package).unwrap();
+                    drop(fs::rename(place(file), package.join(format!("m{file}.py"))));
+                }
+            }
+            let fresh = scene.report();
+            prop_assert_eq!(&scene.remembered(), &fresh);
+            prop_assert_eq!(scene.summary(), Summary::from(&fresh));
+        }
+    }
+}
+
+#[test]
+fn who_lists_the_files_is_told_what_it_said_last() {
+    let scene = Scene::new(FILES);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let lens = TreeSitterLens {
+        list: {
+            let told = Arc::clone(&told);
+            Box::new(move |_, memory| {
+                let mut told = told.lock().unwrap();
+                told.push(memory.to_vec());
+                Ok(Listed {
+                    paths: Vec::new(),
+                    memory: (told.len() < 3).then(|| vec![7; told.len()]),
+                })
+            })
+        },
+        cache: Some(scene.cache()),
+    };
+    for _ in 0..4 {
+        lens.analyze(&scene.root(), &Settings::default()).unwrap();
+    }
+    let told = told.lock().unwrap();
+    assert_eq!(*told, [vec![], vec![7], vec![7, 7], vec![7, 7]]);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::path::RawPath;
-use provost_core::structure::{Finding, Function, Report, Settings};
+use provost_core::structure::{Finding, Function, Report, Settings, Summary};
 use provost_engine::ports::Lens as _;
-use provost_lens::TreeSitterLens;
+use provost_lens::{List, Listed, TreeSitterLens};
 use tempfile::TempDir;
 
 pub(crate) struct Scene {
@@ -53,13 +53,37 @@ impl Scene {
         self.with(&Settings::default(), Some(self.cache()))
     }
 
-    pub(crate) fn with(&self, settings: &Settings, cache: Option<PathBuf>) -> Report {
-        let lens = TreeSitterLens {
-            list: Box::new(|root| Ok(list(root))),
-            cache,
-        };
-        lens.analyze(&self.root(), settings).unwrap()
+    /// What a person is told by a lens with a memory.
+    pub(crate) fn summary(&self) -> Summary {
+        let lens = Self::lens(Some(self.cache()));
+        lens.summarize(&self.root(), &Settings::default()).unwrap()
     }
+
+    pub(crate) fn with(&self, settings: &Settings, cache: Option<PathBuf>) -> Report {
+        Self::lens(cache).analyze(&self.root(), settings).unwrap()
+    }
+
+    fn lens(cache: Option<PathBuf>) -> TreeSitterLens {
+        TreeSitterLens {
+            list: Box::new(|root, _| {
+                Ok(Listed {
+                    paths: list(root),
+                    memory: None,
+                })
+            }),
+            cache,
+        }
+    }
+}
+
+/// Says that there are `paths`, whatever is there.
+pub(crate) fn listing(paths: &'static [&'static str]) -> List {
+    Box::new(|_, _| {
+        Ok(Listed {
+            paths: paths.iter().map(|path| RawPath::new(*path)).collect(),
+            memory: None,
+        })
+    })
 }
 
 /// Every file below `root`.

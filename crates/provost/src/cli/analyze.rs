@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::structure::baseline::{Baseline, LARGEST, Seen};
-use provost_core::structure::{Category, Finding, Formula, Report, Settings};
+use provost_core::structure::{Category, Finding, Formula, Report, Settings, Summary};
 use provost_core::wording::counted;
 use provost_dialects::sarif;
 use provost_engine::ports::Lens as _;
@@ -86,7 +86,20 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         },
         ..Settings::default()
     };
-    let report = lens::of(&place).analyze(&path, &settings)?;
+    let lens = lens::of(&place);
+    let compared = analyze.baseline.is_some() || analyze.write_baseline.is_some();
+    if matches!(reader, Reader::Person) && !analyze.sarif && !compared {
+        let summary = lens.summarize(&path, &settings)?;
+        let text = render(&summary, analyze.all);
+        // The process ends here, and taking all of it apart would take longer than printing it.
+        std::mem::forget(summary);
+        return Ok(Answer {
+            exit: Exit::Yes,
+            json: json!({}),
+            text,
+        });
+    }
+    let report = lens.analyze(&path, &settings)?;
     if analyze.sarif {
         let document = sarif::render(&report, env!("CARGO_PKG_VERSION"));
         let text = document.to_string();
@@ -94,7 +107,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     }
     // A person reads a page of it; what programs read is as large as the tree.
     let (mut json, mut text) = match reader {
-        Reader::Person => (json!({}), render(&report, analyze.all)),
+        Reader::Person => (json!({}), render(&(&report).into(), analyze.all)),
         Reader::Program => (whole(&report), String::new()),
     };
     let mut exit = Exit::Yes;
@@ -179,14 +192,14 @@ fn novel(new: &[&Finding]) -> String {
     text
 }
 
-fn render(report: &Report, all: bool) -> String {
+fn render(report: &Summary, all: bool) -> String {
     let mut text = format!(
         "{}, {} of source code\n",
         counted(
             usize::try_from(report.tree_files).unwrap_or(usize::MAX),
             "file"
         ),
-        report.files.len(),
+        report.source_files,
     );
     for (name, count) in &report.languages {
         let unsound = match count.unsound {
@@ -210,7 +223,7 @@ fn render(report: &Report, all: bool) -> String {
     text + &findings(report, all)
 }
 
-fn findings(report: &Report, all: bool) -> String {
+fn findings(report: &Summary, all: bool) -> String {
     let mut counts: BTreeMap<Category, usize> = BTreeMap::new();
     let mut shown: Vec<&Finding> = Vec::new();
     for finding in &report.findings {

@@ -9,8 +9,9 @@ use provost_core::intent::workspace::{Dirt, Snapshot, Workspace};
 use provost_core::lease::Owner;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
+use provost_core::structure::graph::Graph;
 use provost_core::structure::metrics::{Metrics, Parts};
-use provost_core::structure::{REPORT_VERSION, Report, Settings, health};
+use provost_core::structure::{Function, REPORT_VERSION, Report, Settings, SourceFile, health};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -81,10 +82,10 @@ pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
     let findings = parse::<Vec<_>>(findings.into_iter().collect())?;
     let imports = parse::<Vec<_>>(json!([{ "from": THEIRS, "to": MINE }]))?;
     let metrics = Metrics::of(&Parts {
-        files: &files,
-        functions: &functions,
+        files: &files.iter().map(SourceFile::size).collect::<Vec<_>>(),
+        functions: &functions.iter().map(Function::size).collect::<Vec<_>>(),
         classes: &[],
-        imports: &imports,
+        graph: &Graph::of(&imports),
         findings: &findings,
     });
     Ok(Report {

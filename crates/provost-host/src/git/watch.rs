@@ -1,0 +1,260 @@
+//! Tells whether git would still list the same files, without asking it.
+//!
+//! Which files git lists follows from its own files, from the names in the directories that it looks
+//! into, and from the rules that stand among them. All of these are remembered by their stamps; as
+//! long as every stamp is the same, so is the list.
+//!
+//! # Invariants
+//!
+//! - Whatever cannot be watched wholly is not watched at all: a repository inside of this one, a
+//!   directory that changed lately, cannot be read or is on another file system, more directories
+//!   than there should be, a file system that may not stamp its directories at once.
+//! - Which directories are ignored is said by git. Watching one too many costs time, never truth.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use provost_core::path::RawPath;
+use rayon::prelude::*;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+
+use super::run::Place;
+use super::stamp::{self, Stamp};
+use super::{Git, Repository};
+
+/// The most directories that are watched.
+const MOST: usize = 200_000;
+
+/// How often git is asked which directories it ignores: once for each level of those that hold
+/// nothing it lists.
+const ROUNDS: usize = 16;
+
+/// How much of a directory is listed at a time; a name has at most 255 bytes.
+const LISTING: usize = 32 * 1024;
+
+/// How a path begins that means nothing but itself.
+const HERE: &[u8] = b"./";
+
+/// Files in which git finds rules.
+const RULES: [&[u8]; 2] = [b".gitignore", b".gitattributes"];
+
+/// Not looked into at the top: where git and Provost keep their own things.
+const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
+
+/// File systems that stamp a directory whenever a name in it comes or goes: ext2 to ext4, XFS, Btrfs,
+/// tmpfs, overlays, F2FS, ZFS, bcachefs. Others, such as those over a network, may be late.
+const PROMPT: [u64; 8] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x794c_7630,
+    0xf2f5_2010,
+    0x2fc1_2fc1,
+    0xca45_1a4e,
+];
+
+/// Everything that a list of files follows from, as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Watch {
+    /// Directories and files with rules, by their paths below the checkout.
+    pub(super) places: Vec<(RawPath, Stamp)>,
+    /// Git's own files; nothing for those that are not there.
+    pub(super) own: Vec<Option<Stamp>>,
+}
+
+impl Repository {
+    /// Git's own files that decide what it lists, as they are now; nothing if one changed lately.
+    pub(super) fn own_stamps(&self, began: i128) -> Option<Vec<Option<Stamp>>> {
+        let mut files = vec![self.git_dir.join("index")];
+        for directory in [&self.git_dir, &self.common_dir] {
+            let names = ["config", "config.worktree", "info/exclude"];
+            files.extend(names.map(|name| directory.join(name)));
+            let names = ["info/attributes", "info/sparse-checkout"];
+            files.extend(names.map(|name| directory.join(name)));
+        }
+        let look = |path: &PathBuf| match rustix::fs::stat(path) {
+            Ok(stat) => stamp::is_settled(&stat, began).then(|| Some(stamp::of(&stat))),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Some(None),
+            Err(_) => None,
+        };
+        files.iter().map(look).collect()
+    }
+}
+
+impl Watch {
+    /// Watches what the list of the files in `homes` followed from, which was begun to be made at
+    /// `began`; nothing if not every change would show. `homes` are the directories with files in
+    /// the list.
+    pub(super) fn begin(
+        repo: &Repository,
+        place: &Place<'_>,
+        homes: &HashSet<&[u8]>,
+        began: i128,
+    ) -> Option<Self> {
+        let own = repo.own_stamps(began)?;
+        let root = open(place.work_tree?)?;
+        let kind = rustix::fs::fstatfs(&root).ok()?.f_type;
+        if !u64::try_from(kind).is_ok_and(|kind| PROMPT.contains(&kind)) {
+            return None;
+        }
+        let mut walk = Walk {
+            device: rustix::fs::fstat(&root).ok()?.st_dev,
+            root,
+            began,
+            homes,
+            found: Vec::new(),
+            unlisted: Vec::new(),
+        };
+        let mut open = vec![RawPath::new("")];
+        for _ in 0..ROUNDS {
+            while let Some(directory) = open.pop() {
+                open.extend(walk.directory(directory)?);
+            }
+            let unlisted = std::mem::take(&mut walk.unlisted);
+            if unlisted.is_empty() {
+                let places = walk.found;
+                return Some(Self { places, own });
+            }
+            open = not_ignored(repo.git(), place, unlisted)?;
+        }
+        None
+    }
+
+    /// Whether everything is as it was.
+    pub(super) fn holds(&self, repo: &Repository, checkout: &Path) -> bool {
+        // What is the same as something that was settled then is settled now.
+        repo.own_stamps(stamp::now()).as_ref() == Some(&self.own)
+            && open(checkout).is_some_and(|root| {
+                let same = |(path, stamp): &(RawPath, Stamp)| look(&root, path) == Some(*stamp);
+                self.places.par_iter().with_min_len(64).all(same)
+            })
+    }
+}
+
+/// The directories above `paths`, the top too.
+pub(super) fn homes<'a>(paths: impl Iterator<Item = &'a [u8]>) -> HashSet<&'a [u8]> {
+    let mut homes = HashSet::from([&[][..]]);
+    for path in paths {
+        let mut rest = path;
+        while let Some(at) = rest.iter().rposition(|byte| *byte == b'/') {
+            rest = &rest[..at];
+            if !homes.insert(rest) {
+                break;
+            }
+        }
+    }
+    homes
+}
+
+/// The stamp of what stands at `path`; links are not followed.
+pub(super) fn look(root: &OwnedFd, path: &RawPath) -> Option<Stamp> {
+    let name = match path.as_bytes() {
+        b"" => b".",
+        name => name,
+    };
+    let stat = rustix::fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.ok().map(|stat| stamp::of(&stat))
+}
+
+/// Opens the top of a checkout.
+pub(super) fn open(checkout: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(checkout, flags, Mode::empty()).ok()
+}
+
+struct Walk<'a> {
+    root: OwnedFd,
+    /// What everything is on; another one may be of another kind.
+    device: u64,
+    began: i128,
+    homes: &'a HashSet<&'a [u8]>,
+    found: Vec<(RawPath, Stamp)>,
+    /// Directories that hold nothing of the list.
+    unlisted: Vec<RawPath>,
+}
+
+impl Walk<'_> {
+    /// Watches one directory; gives those in it that hold something of the list.
+    fn directory(&mut self, path: RawPath) -> Option<Vec<RawPath>> {
+        let top = path.as_bytes().is_empty();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = if top { b"." } else { path.as_bytes() };
+        let handle = rustix::fs::openat(&self.root, name, flags, Mode::empty()).ok()?;
+        let stat = rustix::fs::fstat(&handle).ok()?;
+        let full = self.found.len() >= MOST;
+        if full || stat.st_dev != self.device || !stamp::is_settled(&stat, self.began) {
+            return None;
+        }
+        let mut below = Vec::new();
+        let mut space = Vec::with_capacity(LISTING);
+        let mut listing = RawDir::new(&handle, space.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry.ok()?;
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") || (top && SKIPPED.contains(&name)) {
+                continue;
+            }
+            if name == b".git" {
+                // What is in it decides what git takes this directory for.
+                return None;
+            }
+            if RULES.contains(&name) {
+                let rules = rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                if !stamp::is_settled(&rules, self.began) {
+                    return None;
+                }
+                self.found.push((path.join(name), stamp::of(&rules)));
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
+            if kind == FileType::Directory {
+                let inner = path.join(name);
+                if self.homes.contains(inner.as_bytes()) {
+                    below.push(inner);
+                } else {
+                    self.unlisted.push(inner);
+                }
+            }
+        }
+        self.found.push((path, stamp::of(&stat)));
+        Some(below)
+    }
+}
+
+/// Those of `directories` that git looks into.
+fn not_ignored(
+    git: &Git,
+    place: &Place<'_>,
+    mut directories: Vec<RawPath>,
+) -> Option<Vec<RawPath>> {
+    let mut input = Vec::new();
+    for directory in &directories {
+        // The command knows no literal paths, and takes one that begins so for nothing else.
+        input.extend(HERE);
+        input.extend(directory.as_bytes());
+        input.push(0);
+    }
+    let words = [
+        "--no-literal-pathspecs",
+        "check-ignore",
+        "--no-index",
+        "-z",
+        "--stdin",
+    ];
+    let output = git.call(place, &words, input).ok()?;
+    // 0: some are; 1: none is.
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return None;
+    }
+    let said = output.stdout.split(|byte| *byte == 0);
+    let ignored: HashSet<&[u8]> = said.filter_map(|path| path.strip_prefix(HERE)).collect();
+    directories.retain(|directory| !ignored.contains(directory.as_bytes()));
+    Some(directories)
+}
