@@ -53,6 +53,9 @@ pub enum EventError {
     /// A program that does not say what it writes.
     #[error("`{0}` writes files that the command does not name")]
     Obscure(String),
+    /// A setting or a variable that may make a program run others.
+    #[error("`{0}` may make git run another program, or take its settings from elsewhere")]
+    Setting(String),
     /// Something that loosens what the agent is held to.
     #[error("`{0}` changes what agents are held to, and is a person's")]
     Guard(String),
@@ -75,6 +78,7 @@ impl EventError {
             Self::Program(_) | Self::Deep => {
                 Some("write out what is to be run, as a command of its own")
             }
+            Self::Setting(_) => Some("leave it out"),
             Self::Guard(_) => Some("leave it to a person"),
             Self::Tool(_) => {
                 Some("use the tools for edits, or a command that names what it writes")

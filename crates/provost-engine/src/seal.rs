@@ -6,7 +6,8 @@
 
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::bundle::layout::{
-    ATTESTATION, BASELINE, BESIDE, CHANGED, EVIDENCE_REPORT, MANIFEST, PACK, PATCH,
+    ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, MANIFEST, META, PACK,
+    PATCH, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
 };
 use provost_core::code::Code;
 use provost_core::gate::command::line;
@@ -126,13 +127,13 @@ fn evidence(
         put(PACK, objects.clone());
     }
     put(PATCH, made.patch.clone());
-    put("git/patch.diff", made.patch.clone());
+    put(PATCH_COPY, made.patch.clone());
     let result = format!("results/{}/patch.diff", state.names.task_id);
     put(&result, made.patch.clone());
-    put("git/diff_name_only.txt", names.clone());
+    put(CHANGED_COPY, names.clone());
     put(CHANGED, names);
     put(BASELINE, line(&state.opened.base_commit));
-    put("trace/trace_id.txt", line(&state.names.trace_id));
+    put(TRACE, line(&state.names.trace_id));
     let meta = json!({
         "provost": state.opened.version,
         "agent": state.opened.agent,
@@ -140,11 +141,11 @@ fn evidence(
         "resumed": state.resumed,
         "attempts": state.attempt,
     });
-    put("meta.json", format!("{meta:#}\n").into_bytes());
+    put(META, format!("{meta:#}\n").into_bytes());
     if let Some(test) = &state.tested {
         let test =
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
-        put("box/selftest.json", test);
+        put(SELFTEST, test);
     }
     let mended = state.past.iter().filter_map(|past| past.agent.as_ref());
     let agents: Vec<_> = mended.chain(&state.agent).collect();
@@ -156,7 +157,7 @@ fn evidence(
         put("box/network.json", line(&format_args!("{network:#}")));
     }
     if let Some(path) = &state.worked_in {
-        put("worktree_ref.txt", line(path));
+        put(WORKED_IN, line(path));
     }
     files.extend(test_logs(bundle, state)?);
     Ok(files)
@@ -180,9 +181,9 @@ fn test_logs(bundle: &dyn Bundle, state: &State) -> Result<Vec<(String, Vec<u8>)
         stderr.extend(log(bundle, &command.stderr.file)?);
     }
     Ok(vec![
-        ("tests/command.txt".to_owned(), commands.into_bytes()),
-        ("tests/stdout.log".to_owned(), stdout),
-        ("tests/stderr.log".to_owned(), stderr),
+        (TEST_COMMANDS.to_owned(), commands.into_bytes()),
+        (TEST_OUTPUT.to_owned(), stdout),
+        (TEST_ERRORS.to_owned(), stderr),
     ])
 }
 

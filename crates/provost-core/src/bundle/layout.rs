@@ -19,6 +19,24 @@ pub const PATCH: &str = "patch.diff";
 pub const CHANGED: &str = "diff_name_only.txt";
 /// The commit the work began from.
 pub const BASELINE: &str = "git/baseline_commit.txt";
+/// The difference once more, beside the other facts of git.
+pub const PATCH_COPY: &str = "git/patch.diff";
+/// The paths that differ once more.
+pub const CHANGED_COPY: &str = "git/diff_name_only.txt";
+/// What calls of this run are found by elsewhere.
+pub const TRACE: &str = "trace/trace_id.txt";
+/// What the run was made with.
+pub const META: &str = "meta.json";
+/// Where the agent worked.
+pub const WORKED_IN: &str = "worktree_ref.txt";
+/// What the attacks on the boxes came to.
+pub const SELFTEST: &str = "box/selftest.json";
+/// The acceptance commands, as they were run.
+pub const TEST_COMMANDS: &str = "tests/command.txt";
+/// What they printed.
+pub const TEST_OUTPUT: &str = "tests/stdout.log";
+/// What they complained of.
+pub const TEST_ERRORS: &str = "tests/stderr.log";
 /// The objects that prove the difference.
 pub const PACK: &str = "git/objects.pack";
 /// What the task came to.

@@ -76,6 +76,7 @@ impl State {
         chain.nodes[at].needs.iter().find_map(|need| {
             let needed = &chain.nodes[*need].id;
             let (word, verdict) = match self.nodes.get(needed)? {
+                Standing::Ended(end) if end.waits() => ("not approved yet", &end.verdict),
                 Standing::Ended(end) if end.accepted().is_none() => ("refused", &end.verdict),
                 Standing::NotRun(verdict) => ("not run", verdict),
                 _ => return None,

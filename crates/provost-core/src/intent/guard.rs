@@ -88,6 +88,9 @@ pub fn never(path: &RepoPath) -> Option<&'static str> {
     if is_state(path.as_str()) || BASELINES.iter().any(|own| name.is(own)) {
         return Some("says what the repository accepts, or belongs to provost");
     }
+    if parts.len() == 1 && name.is("provost.toml") {
+        return Some("says what runs here may do unasked");
+    }
     let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
     let settings = above.is_some_and(|above| above.is(".claude")) && name.begins("settings.");
     let holds = settings || name.is(".claude") || parts.iter().any(|part| part.is(".codex"));

@@ -221,12 +221,19 @@ fn policy(state: &State, verdict: &Verdict) -> Vec<Row> {
 }
 
 fn acceptance(state: &State, verdict: &Verdict) -> Vec<Row> {
+    /// The log that the command `name` printed to, if it is the second one.
+    fn printed<'a>(state: &'a State, name: &str) -> Option<&'a str> {
+        let commands = &state.tests.get(&Side::Candidate)?.commands;
+        let ran = commands.iter().find(|ran| ran.name == name)?;
+        let silent = ran.stdout.kept == 0 && ran.stderr.kept > 0;
+        silent.then_some(ran.stderr.file.as_str())
+    }
     let row = |(path, problem, row): (String, String, Value)| {
         let name = row["name"].as_str().unwrap_or_default();
         let tests = &state.opened.contract.acceptance_tests;
         let at = tests.iter().position(|test| test.name == name);
         let clause = at.map(|at| Clause::at(state, format!("/acceptance_tests/{at}")));
-        let log = row["log"].as_str().unwrap_or_default();
+        let log = printed(state, name).unwrap_or(row["log"].as_str().unwrap_or_default());
         let made = Row {
             contract: clause,
             ..Row::hopeless(

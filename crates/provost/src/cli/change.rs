@@ -104,7 +104,8 @@ struct Start {
     /// What you will do, in words.
     intent: String,
 
-    /// A file or directory that you will touch; repeatable.
+    /// A file that you will touch; repeatable. A directory keeps others out of it, but a finish takes
+    /// only files that are named.
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<String>,
 

@@ -31,7 +31,7 @@ use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::show::Reader;
 use mark::Mark;
-use sweep::{Extent, Mode, Sweep, Swept};
+use sweep::{Evidence, Extent, Mode, Sweep, Swept, Uncaptured};
 
 /// Sweep away refs, branches and caches that nobody needs any more.
 #[derive(Args)]
@@ -110,9 +110,16 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
             continue;
         }
         let never_began = known.candidate.standing == Standing::NeverBegan;
-        let bundle = never_began || gc.bundles && fate == Fate::Goes;
-        let aged = gc.older_than.is_some();
-        let swept = sweep.run(known, fate, aged, bundle)?;
+        let evidence = if never_began || gc.bundles && fate == Fate::Goes {
+            Evidence::Goes
+        } else {
+            Evidence::Stays
+        };
+        let uncaptured = match gc.older_than {
+            Some(_) => Uncaptured::Goes,
+            None => Uncaptured::Stays,
+        };
+        let swept = sweep.run(known, fate, uncaptured, evidence)?;
         rows.push(
             json!({ "run_id": known.run_id, "refs": swept.refs, "bytes": swept.bytes,
             "left": swept.left }),
@@ -154,8 +161,13 @@ fn records_too(
             let row = match fate {
                 Fate::Stays(why) => json!({ "id": kept.id, "stays": why.words(1) }),
                 Fate::Goes | Fate::GoesButSalvage => {
-                    let evidence = kept.candidate.standing != Standing::NeverBegan;
-                    let swept = sweep.record(kept, gc.bundles || !evidence)?;
+                    let never_began = kept.candidate.standing == Standing::NeverBegan;
+                    let evidence = if gc.bundles || never_began {
+                        Evidence::Goes
+                    } else {
+                        Evidence::Stays
+                    };
+                    let swept = sweep.record(kept, evidence)?;
                     json!({ "id": kept.id, "bytes": swept.bytes, "left": swept.left })
                 }
             };

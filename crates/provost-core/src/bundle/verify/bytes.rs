@@ -2,6 +2,7 @@
 
 use super::read::{Bundle, CHANGED, MANIFEST, PATCH};
 use super::report::Finding;
+use crate::bundle::layout::{CHANGED_COPY, PATCH_COPY};
 use crate::bundle::report::{ArtifactRef, FileRef, Sha256};
 use crate::object::sha256;
 
@@ -194,10 +195,7 @@ pub(super) fn copies(bundle: &Bundle<'_>) -> Vec<Finding> {
         let file = bundle.file(name)?.as_ref().ok()?;
         Some(file.sha256.as_str())
     };
-    let pairs = [
-        (PATCH, "git/patch.diff"),
-        (CHANGED, "git/diff_name_only.txt"),
-    ];
+    let pairs = [(PATCH, PATCH_COPY), (CHANGED, CHANGED_COPY)];
     let mut findings = Vec::new();
     for (original, copy) in pairs {
         if let (Some(one), Some(other)) = (digest(original), digest(copy))

@@ -5,7 +5,10 @@ use super::read::{
     PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
 };
 use super::report::Finding;
-use crate::bundle::layout::{BESIDE, is_later};
+use crate::bundle::layout::{
+    BESIDE, CHANGED_COPY, META, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
+    TRACE, WORKED_IN, is_later,
+};
 use crate::bundle::report::EvidenceStatus;
 use crate::json;
 use crate::lease::Owner;
@@ -25,18 +28,18 @@ pub(in crate::bundle) const REQUIRED: [&str; 8] = [
 
 /// What a run has unless it says in its evidence report that it has not.
 pub(in crate::bundle) const EXPECTED: [&str; 12] = [
-    "meta.json",
-    "worktree_ref.txt",
+    META,
+    WORKED_IN,
     TASK_RESULT,
     WORK_REPORT,
     BASELINE,
-    "git/patch.diff",
-    "git/diff_name_only.txt",
-    "tests/command.txt",
-    "tests/stdout.log",
-    "tests/stderr.log",
-    "box/selftest.json",
-    "trace/trace_id.txt",
+    PATCH_COPY,
+    CHANGED_COPY,
+    TEST_COMMANDS,
+    TEST_OUTPUT,
+    TEST_ERRORS,
+    SELFTEST,
+    TRACE,
 ];
 
 /// The most bytes that the lock of a driver has.

@@ -132,7 +132,7 @@ fn obscure(words: impl std::fmt::Display) -> EventError {
 /// Refuses settings that would make of a harmless verb what they like.
 fn settings(given: &Given) -> Result<(), EventError> {
     if given.has(&["config-env", "exec-path"]) && !given.words.is_empty() {
-        return Err(obscure("with settings from elsewhere"));
+        return Err(EventError::Setting("git --config-env".to_owned()));
     }
     for set in given.values(&["c"]) {
         let (name, value) = set.text.split_once('=').unwrap_or((&set.text, ""));
@@ -143,7 +143,7 @@ fn settings(given: &Given) -> Result<(), EventError> {
             None => name == **own,
         };
         if name.contains('$') || !(idle || SHOWING.iter().any(shows)) {
-            return Err(obscure(format!("-c {}", short(&set.text))));
+            return Err(EventError::Setting(format!("git -c {}", short(&set.text))));
         }
     }
     Ok(())
@@ -334,7 +334,7 @@ fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErr
             let given = Given::read(&rest[1..], "bB", &["reason"], Order::Mixed);
             reader.add_all(given.words.first())
         }
-        _ => Err(obscure(format!("{verb} {}", short(second)))),
+        _ => Err(obscure(format!("{verb} {}", short(second)).trim_end())),
     }
 }
 

@@ -289,7 +289,7 @@ fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
         if let Some((name, value)) = word.text.split_once('=')
             && !git::is_harmless(name, value)
         {
-            return Err(EventError::Obscure(format!("{}=", short(name))));
+            return Err(EventError::Setting(format!("{}=", short(name))));
         }
     }
     Ok(())

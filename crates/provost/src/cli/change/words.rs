@@ -2,6 +2,8 @@
 //!
 //! The facts are those of the answer that `--json` prints; nothing is decided here.
 
+use std::path::Path;
+
 use provost_core::gate::command::quote;
 use provost_core::wording::counted;
 use serde_json::Value;
@@ -223,6 +225,9 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
         text += &line("change", id);
         text += &line("until", word(value, "expires_at_utc"));
     }
+    if status == "active" {
+        text += &by_the_letter(asked.root, &start.files);
+    }
     if value["idempotent_replay"] == true {
         text += "note: this is the change that the same request began before\n";
     }
@@ -240,6 +245,13 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
     let is_held = value.pointer("/workspace/concurrent_intents/0").is_some();
     text + &match status {
         "active" => after_the_edit(asked, id, &touched),
+        "needs_analysis"
+            if asked.agent.is_none() && std::env::var_os("PROVOST_AGENT").is_none() =>
+        {
+            let note = "note: without --agent NAME each shell is an agent of its own, and sees no \
+                        analysis of another\n";
+            format!("{note}{}", asked.next("--agent NAME analyze"))
+        }
         "needs_analysis" => asked.next("analyze"),
         "queued" => asked.next(&format!("promote {id}")),
         _ if is_held => asked.next(&format!("queue {again}")),
@@ -249,6 +261,22 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Says of what was declared that it covers no file by name.
+fn by_the_letter(root: &str, declared: &[String]) -> String {
+    let mut text = String::new();
+    for entry in declared {
+        if Path::new(root).join(entry).is_dir() {
+            text += &format!(
+                "note: {entry} is a directory: it keeps others out, but a finish takes only files \
+                 that are declared by name\n"
+            );
+        } else if entry.contains(['*', '?', '[']) {
+            text += &format!("note: {entry} is taken by the letter, and covers no other file\n");
+        }
+    }
+    text
 }
 
 fn promoted(asked: &Asked<'_>, typed: &str, value: &Value) -> String {
@@ -265,6 +293,13 @@ fn promoted(asked: &Asked<'_>, typed: &str, value: &Value) -> String {
     }
     text + &match word(value, "status") {
         "active" => after_the_edit(asked, id, " --file PATH"),
+        "queued" if value["workspace_hygiene"]["blocks_edit"] == true => {
+            let program = asked.program();
+            format!(
+                "next: commit them, then {program} promote {id}\n\
+                 or: {program} clear {id}, and start with --continue-own-wip if they are yours\n"
+            )
+        }
         "queued" => asked.next(&format!("promote {id}")),
         _ => {
             let program = asked.program();
@@ -284,7 +319,13 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
     text += &paths("not of this change", &value["external_changes"]["sample"]);
     text += &paths("not declared", &value["scope_check"]["unexpected_files"]);
     text += &paths("forbidden", &value["scope_check"]["forbidden_touched"]);
-    text += &paths("broken", &value["verification"]["blocking_violations"]);
+    let verification = &value["verification"];
+    text += &paths("broken", &verification["blocking_violations"]);
+    if !status.starts_with("accepted") {
+        let new = &verification["structural_delta"]["regressions"];
+        text += &paths("new finding", new);
+        text += &worsened(verification);
+    }
     if value["claims"]["valid"] == false {
         text += "claims: some do not hold; --json lists them\n";
     }
@@ -297,7 +338,9 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
         text += &format!("receipt: {} receipt {digest}\n", asked.program());
         return text + &format!("next: provost verify {id}\n");
     }
+    let unchanged = strings(&hygiene["evidence_not_changed"]);
     let told = touched.files.iter().map(String::as_str);
+    let told = told.filter(|path| !unchanged.contains(path));
     let missing = strings(&hygiene["unacknowledged_dirty_in_scope"]);
     let program = asked.program();
     let evidence = match &touched.diff {
@@ -311,8 +354,30 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
         _ if !missing.is_empty() => asked.next(&format!("finish {id}{evidence} --after RUN")),
         "intent_not_active" => asked.next(&format!("promote {id}")),
         "" if status.starts_with("accepted") => String::new(),
+        _ if verification["structural_delta"]["regressions"][0].is_string() => {
+            format!(
+                "next: mend it, then {program} analyze\n\
+                 then: {program} finish {id}{evidence} --after RUN\n"
+            )
+        }
         _ => asked.next(&format!("clear {id} # to give it back")),
     }
+}
+
+/// What became worse, a line each.
+fn worsened(verification: &Value) -> String {
+    let rows = verification["worsened"].as_array();
+    let line = |one: &Value| {
+        format!(
+            "worse: {} of {} in {}, {} before and {} now\n",
+            word(one, "metric"),
+            word(one, "symbol"),
+            word(one, "path"),
+            one["before"],
+            one["after"]
+        )
+    };
+    rows.into_iter().flatten().take(MOST).map(line).collect()
 }
 
 /// One change in a few words.

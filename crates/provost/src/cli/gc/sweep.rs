@@ -38,6 +38,24 @@ pub(super) enum Mode {
     Say,
 }
 
+/// What becomes of a workspace that was never captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Uncaptured {
+    /// It may hold work.
+    Stays,
+    /// It is old enough.
+    Goes,
+}
+
+/// What becomes of the bundle of a run, or the record of a plan or a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// It stays.
+    Stays,
+    /// Somebody asked for it to go, or it tells of nothing.
+    Goes,
+}
+
 /// How much of the caches goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -120,8 +138,8 @@ impl<'a> Sweep<'a> {
         &mut self,
         known: &Known,
         fate: Fate,
-        aged: bool,
-        bundle: bool,
+        uncaptured: Uncaptured,
+        evidence: Evidence,
     ) -> Result<Swept, Failure> {
         self.goes_on(&known.run_id)?;
         let directory = self.place.run(&known.run_id);
@@ -159,7 +177,7 @@ impl<'a> Sweep<'a> {
             .is_some_and(|state| state.captured.is_some());
         let workspace = self.place.cache()?.join(cache::WORKSPACES);
         let workspace = workspace.join(&known.run_id);
-        if workspace.symlink_metadata().is_ok() && !captured && !aged {
+        if workspace.symlink_metadata().is_ok() && !captured && uncaptured == Uncaptured::Stays {
             swept
                 .left
                 .push(format!("{} (it may hold work)", workspace.display()));
@@ -170,7 +188,7 @@ impl<'a> Sweep<'a> {
         for file in records::printed(self.place, &known.run_id) {
             self.output(&file, &mut swept)?;
         }
-        if bundle {
+        if evidence == Evidence::Goes {
             let root = self.place.root.clone();
             self.set_aside(&root, &directory, &mut swept)?;
         }
@@ -201,8 +219,8 @@ impl<'a> Sweep<'a> {
         Ok(None)
     }
 
-    /// Sweeps what a planner or a chain left in the cache, and its `record` as well if it is to go.
-    pub(super) fn record(&mut self, kept: &Kept, record: bool) -> Result<Swept, Failure> {
+    /// Sweeps what a planner or a chain left in the cache, and its record as well if it is to go.
+    pub(super) fn record(&mut self, kept: &Kept, evidence: Evidence) -> Result<Swept, Failure> {
         self.goes_on(&kept.id)?;
         let mut swept = Swept::default();
         let Some(_lock) = self.hold(&kept.directory, &kept.id, &kept.mark, &mut swept)? else {
@@ -212,7 +230,7 @@ impl<'a> Sweep<'a> {
         // Whoever looks at a tree cannot write to it, so there is nothing in it to lose.
         let workspace = cache.join(cache::WORKSPACES).join(&kept.id);
         self.set_aside(&cache, &workspace, &mut swept)?;
-        if record {
+        if evidence == Evidence::Goes {
             let root = self.place.root.clone();
             self.set_aside(&root, &kept.directory, &mut swept)?;
         }

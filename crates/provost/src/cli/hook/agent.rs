@@ -250,7 +250,8 @@ fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
                 words += &format!(" --file '{entry}'");
             }
             failure.hint(format!(
-                "finish or clear {intent_id}, then provost change start 'WHY'{words}"
+                "finish or clear {intent_id}, then provost change --agent NAME analyze, then provost \
+                 change --agent NAME start 'WHY'{words}"
             ))
         }
     }
