@@ -54,7 +54,7 @@ pub enum EventError {
     #[error("`{0}` writes files that the command does not name")]
     Obscure(String),
     /// A setting or a variable that may make a program run others.
-    #[error("`{0}` may make git run another program, or take its settings from elsewhere")]
+    #[error("`{0}` may make a program run another one, or look elsewhere")]
     Setting(String),
     /// Something that loosens what the agent is held to.
     #[error("`{0}` changes what agents are held to, and is a person's")]

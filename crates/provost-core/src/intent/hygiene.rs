@@ -153,6 +153,9 @@ pub struct AtFinish {
     pub overlaps: Vec<Overlap>,
     /// What the agent says it touched and did not: told, never in the way.
     pub not_changed: Vec<RawPath>,
+    /// What was committed since, and was not declared: told, and not in the way either, because a
+    /// neighbour who is done commits as well.
+    pub committed: Vec<RawPath>,
     /// Why the change cannot end yet.
     pub block: Option<Block>,
 }
@@ -203,10 +206,15 @@ impl AtFinish {
             .unwrap_or_default();
         let untouched =
             |path: &&RawPath| !at.now.dirty.contains_key(*path) && !changed.contains(*path);
+        let committed = |path: &&RawPath| {
+            let gone = !at.now.dirty.contains_key(*path) && changed.contains(*path);
+            gone && at.scope.relation(path) == Relation::Outside
+        };
         Self {
             dirt,
             overlaps,
             not_changed: at.evidence.iter().filter(untouched).cloned().collect(),
+            committed: at.moved.keys().filter(committed).cloned().collect(),
             block,
         }
     }
@@ -215,6 +223,11 @@ impl AtFinish {
     pub fn of(&self, is: impl Fn(Class) -> bool) -> Vec<&RawPath> {
         let found = self.dirt.iter().filter(|one| is(one.class));
         found.map(|one| &one.path).collect()
+    }
+
+    /// Everything that is not of the change: dirty or committed since, and not in scope.
+    pub fn external(&self) -> Vec<&RawPath> {
+        self.outside().into_iter().chain(&self.committed).collect()
     }
 
     /// Everything that is dirty and not in scope (R65).
@@ -371,6 +384,38 @@ mod tests {
         assert_eq!(found.block, None);
         assert_eq!(found.not_changed, [RawPath::new("b")]);
         assert_eq!(found.outside().len(), 6);
+    }
+
+    #[test]
+    fn what_was_committed_and_not_declared_is_told() {
+        let scope = ChangeScope::parse(&["a"], &[], &[], "").unwrap();
+        let pair = |before: &str, after: &str| (before.to_owned(), after.to_owned());
+        let start = Snapshot {
+            captured_at: 0,
+            workspace: workspace(&[("old", dirt(" M", "1", "2"))]),
+        };
+        let now = workspace(&[("both", dirt(" M", "2", "3"))]);
+        let moved = Moved::from([
+            (RawPath::new("a"), pair("1", "2")),
+            (RawPath::new("b"), pair("1", "2")),
+            (RawPath::new("both"), pair("1", "2")),
+            (RawPath::new("new"), pair(ABSENT, "2")),
+            // It was so before, and nobody had committed it.
+            (RawPath::new("old"), pair("1", "2")),
+        ]);
+        let found = AtFinish::look(&Finishing {
+            scope: &scope,
+            evidence: &BTreeSet::from([RawPath::new("a")]),
+            now: &now,
+            start: Some(&start),
+            moved: &moved,
+            peers: &[],
+            strictness: Strictness::Lenient,
+        });
+        assert_eq!(found.committed, ["b", "new"].map(RawPath::new));
+        let external: Vec<String> = found.external().iter().map(ToString::to_string).collect();
+        assert_eq!(external, ["both", "b", "new"]);
+        assert_eq!(found.not_changed, []);
     }
 
     #[test]

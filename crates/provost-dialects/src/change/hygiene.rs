@@ -43,7 +43,7 @@ pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
 
 /// What is not of this change, if the change is fine and something is.
 pub(super) fn external(done: &Finished) -> Option<Value> {
-    let outside = done.hygiene.as_ref()?.outside();
+    let outside = done.hygiene.as_ref()?.external();
     let told = done.status == Status::AcceptedWithExternalChanges && !outside.is_empty();
     told.then(|| {
         json!({

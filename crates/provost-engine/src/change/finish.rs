@@ -394,7 +394,7 @@ fn complete(
     let external = done
         .hygiene
         .as_ref()
-        .is_some_and(|hygiene| !hygiene.outside().is_empty());
+        .is_some_and(|hygiene| !hygiene.external().is_empty());
     let judged = Stop::Judged {
         verified: &verified,
         external,

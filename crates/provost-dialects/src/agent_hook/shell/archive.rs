@@ -14,6 +14,9 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
             let given = Given::read(arguments, "bntxi", &[], Order::Mixed);
             let target = given.words.first().filter(|word| word.text != "-");
             reader.add_all(target)?;
+            if given.has(&["m", "move"]) {
+                reader.add_all(given.words.iter().skip(1))?;
+            }
         }
         "7z" | "7za" | "7zr" => seven(reader, arguments)?,
         "cpio" => {
@@ -108,6 +111,12 @@ fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     ]) {
         return Err(EventError::Obscure(
             "tar with a program of its own".to_owned(),
+        ));
+    }
+    let absolute = ["P", "absolute-names"];
+    if given.has(&["remove-files"]) || given.has(&["x", "extract", "get"]) && given.has(&absolute) {
+        return Err(EventError::Obscure(
+            "tar that removes files, or leaves its directory,".to_owned(),
         ));
     }
     if given.has(&["x", "extract", "get"]) {

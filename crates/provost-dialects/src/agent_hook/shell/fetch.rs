@@ -30,7 +30,9 @@ fn kept(word: &Word) -> Word {
 }
 
 fn curl(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    const WRITTEN: [&str; 11] = [
+    const WRITTEN: [&str; 13] = [
+        "alt-svc",
+        "libcurl",
         "o",
         "output",
         "D",
@@ -44,6 +46,8 @@ fn curl(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         "hsts",
     ];
     let longs = [
+        "alt-svc",
+        "libcurl",
         "output",
         "output-dir",
         "dump-header",

@@ -12,7 +12,6 @@ const HARMLESS: &[&str] = &[
     "annotate",
     "blame",
     "branch",
-    "bugreport",
     "cat-file",
     "check-attr",
     "check-ignore",

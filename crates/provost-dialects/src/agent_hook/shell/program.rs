@@ -199,7 +199,24 @@ const WRITERS: &[Writer] = &[
 
 /// Programs that write what only they know, and what to say of them.
 const OBSCURE: &[&str] = &[
-    "at", "batch", "chroot", "coproc", "mmv", "nsenter", "prename",
+    "at",
+    "batch",
+    "bind",
+    "chroot",
+    "complete",
+    "coproc",
+    "coreutils",
+    "dbus-run-session",
+    "enable",
+    "fc",
+    "mmv",
+    "nsenter",
+    "numactl",
+    "prename",
+    "prlimit",
+    "setpriv",
+    "ssh-agent",
+    "systemd-run",
 ];
 
 /// Looks at one simple command, whose program the first word is.
@@ -214,7 +231,9 @@ pub(super) fn run(
         return Ok(());
     };
     let program = name.text.rsplit('/').next().unwrap_or_default();
-    let is_known = name.text.contains('/') && !program.contains(['$', '`', '*', '?', '[', '{']);
+    let is_list = name.text.contains('{') && name.text.contains(',');
+    let is_path = name.text.contains('/') && !is_list;
+    let is_known = is_path && !program.contains(['$', '`', '*', '?', '[', '{']);
     if name.computed && !is_known {
         return Err(EventError::Program(short(&name.text)));
     }
@@ -238,6 +257,7 @@ pub(super) fn run(
         "sh" | "ash" | "bash" | "dash" | "fish" | "ksh" | "mksh" | "rbash" | "zsh" => {
             script::shell(reader, arguments, documents)
         }
+        "source" | "." => script::file(arguments),
         "eval" => script::eval(reader, arguments),
         "watch" => {
             let given = Given::read(arguments, "nq", &["interval"], Order::First);
@@ -251,6 +271,12 @@ pub(super) fn run(
         "find" => search::find(reader, arguments, documents, line),
         "fd" | "fdfind" => search::fd(reader, arguments, documents, line),
         "xargs" | "parallel" => search::xargs(reader, arguments, documents, line),
+        "mapfile" | "readarray" if has_option(arguments, "-C") => {
+            Err(EventError::Program(format!("{program} -C")))
+        }
+        "history" if has_option(arguments, "-w") || has_option(arguments, "-a") => {
+            Err(EventError::Obscure("history".to_owned()))
+        }
         "crontab" if arguments.iter().any(|word| word.text == "-l") => Ok(()),
         "rename" if arguments.iter().any(|word| word.text == "-n") => Ok(()),
         "crontab" | "rename" => Err(EventError::Obscure(program.to_owned())),
@@ -276,10 +302,24 @@ pub(super) fn run(
     }
 }
 
-/// Refuses variables that would make git run a program, or take its settings from them.
+/// Whether one of the words is the short option `name`, with or without its value.
+fn has_option(arguments: &[Word], name: &str) -> bool {
+    arguments.iter().any(|word| word.text.starts_with(name))
+}
+
+/// Refuses variables that would make a program run another, make git run a program, or take its settings from them.
 fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
     const SETTING: [&str; 8] = [
         "declare", "doas", "env", "export", "local", "readonly", "sudo", "typeset",
+    ];
+    /// Variables that shells and loaders obey.
+    const MOVING: [&str; 6] = [
+        "BASH_ENV",
+        "CDPATH",
+        "ENV",
+        "LD_AUDIT",
+        "LD_PRELOAD",
+        "PROMPT_COMMAND",
     ];
     let settles = SETTING.contains(&program);
     let before = words
@@ -287,7 +327,7 @@ fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
         .take_while(|word| settles || is_opening(&word.text));
     for word in before {
         if let Some((name, value)) = word.text.split_once('=')
-            && !git::is_harmless(name, value)
+            && (MOVING.contains(&name) || !git::is_harmless(name, value))
         {
             return Err(EventError::Setting(format!("{}=", short(name))));
         }

@@ -22,6 +22,9 @@ pub(super) fn shell(
             None => Ok(()),
         };
     }
+    if !given.has(&["s"]) {
+        file(&given.words)?;
+    }
     if given.has(&["version", "help"]) || !(given.words.is_empty() || given.has(&["s"])) {
         return Ok(());
     }
@@ -32,6 +35,17 @@ pub(super) fn shell(
         // Variables inside are judged where they stand.
         reader.aside(&text.text)
     })
+}
+
+/// A script in a file; what `<(…)` prints is none, because nobody can read it.
+pub(super) fn file(words: &[Word]) -> Result<(), EventError> {
+    let is_stream = |text: &str| text.starts_with("/dev/") || text.starts_with("/proc/");
+    match words.first() {
+        Some(word) if is_stream(&word.text) || word.computed && !word.text.contains('/') => {
+            Err(EventError::Program(short(&word.text)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A script in a word, which must say itself what it is.

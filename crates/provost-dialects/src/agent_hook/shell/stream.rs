@@ -52,6 +52,9 @@ fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let has_script = given.has(&names) || given.has(&files);
     let first = given.words.first().filter(|_| !has_script);
     for script in given.values(&names).chain(first) {
+        if runs_by_sed(&script.text) {
+            return Err(EventError::Program("what sed is told by `e`".to_owned()));
+        }
         for target in written_by_sed(&script.text) {
             reader.add(&Word::plain(target))?;
         }
@@ -81,6 +84,29 @@ fn written_by_sed(script: &str) -> Vec<&str> {
         }
     }
     found
+}
+
+/// Whether the command `e`, or the flag `e` of `s`, stands in a script of sed.
+fn runs_by_sed(script: &str) -> bool {
+    let is_address = |letter: char| letter.is_ascii_digit() || ",$!~+ \t{".contains(letter);
+    script.split(['\n', ';']).any(|command| {
+        let mut command = command.trim_start_matches(is_address);
+        if let Some(pattern) = command.strip_prefix('/') {
+            let end = pattern.find('/').map_or("", |at| &pattern[at + 1..]);
+            command = end.trim_start_matches(is_address);
+        }
+        let mut letters = command.chars();
+        match (letters.next(), letters.next()) {
+            (Some('e'), None | Some(' ' | '\t')) => true,
+            (Some('s'), Some(end)) if !end.is_alphanumeric() && end != '\\' => {
+                let flags = letters.as_str().rsplit(end).next().unwrap_or_default();
+                let parts = letters.as_str().matches(end).count();
+                let own = flags.chars().take_while(char::is_ascii_alphanumeric);
+                parts >= 2 && own.take_while(|flag| *flag != 'w').any(|flag| flag == 'e')
+            }
+            _ => false,
+        }
+    })
 }
 
 /// Interpreters that edit files by `-i`.

@@ -140,7 +140,14 @@ const WRAPPERS: &[Wrapper] = &[
         ..PLAIN
     },
     Wrapper {
-        names: &["su", "runuser"],
+        names: &["runuser"],
+        shorts: "cgGsu",
+        longs: &["command", "group", "shell", "user"],
+        scripts: &["c", "command"],
+        ..PLAIN
+    },
+    Wrapper {
+        names: &["su"],
         shorts: "cgGsu",
         longs: &["command", "group", "shell", "user"],
         own: usize::MAX,

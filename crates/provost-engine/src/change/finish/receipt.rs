@@ -37,7 +37,7 @@ pub(super) fn seal(
         check,
         verified,
         strictness: request.strictness,
-        external: &hygiene.outside(),
+        external: &hygiene.external(),
         not_changed: &hygiene.not_changed,
         workspace_digest: &digest,
         tree: workspace.tree.as_deref(),
