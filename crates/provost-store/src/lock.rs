@@ -60,7 +60,7 @@ impl DriverLock {
         lock.ok_or_else(|| busy(path, patience))
     }
 
-    /// Who took the lock at `path` last, as far as that can be read.
+    /// Who has the lock at `path`, or died with it, as far as that can be read.
     ///
     /// For people only: whether the lock is held is known to the kernel alone.
     pub fn last_owner(path: &Path) -> Option<Owner> {
@@ -73,6 +73,8 @@ impl DriverLock {
 
 impl Drop for DriverLock {
     fn drop(&mut self) {
+        // Nobody drives it any more, and no seal covers this file: it is left without a word.
+        let _ = self.file.set_len(0);
         // Said to the kernel, because a child may still be on its way to exec with a copy.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
@@ -182,7 +184,9 @@ mod tests {
         assert!(DriverLock::try_acquire(&path, &owner(2)).unwrap().is_none());
         assert_eq!(DriverLock::last_owner(&path), Some(owner(1)));
         drop(first);
-        assert!(DriverLock::try_acquire(&path, &owner(3)).unwrap().is_some());
+        assert_eq!(DriverLock::last_owner(&path), None);
+        let third = DriverLock::try_acquire(&path, &owner(3)).unwrap();
+        assert!(third.is_some());
         assert_eq!(DriverLock::last_owner(&path), Some(owner(3)));
     }
 

@@ -82,7 +82,7 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
         Algorithm::V1 => child_package::render(refusal),
         Algorithm::V2 => refusal.render(),
     };
-    let field = refusal.field.as_ref();
+    let field = refusal.field.as_ref().filter(|field| !field.is_empty());
     let place = field
         .map(|field| format!("`{field}`: "))
         .unwrap_or_default();

@@ -74,6 +74,26 @@ fn packed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     reader.add_all(given.words.iter().filter(|word| word.text != "-"))
 }
 
+/// The letters of the first word need no dash; the values of some follow in their order.
+fn dashed(arguments: &[Word], values: &str) -> Vec<Word> {
+    let Some((first, rest)) = arguments.split_first() else {
+        return Vec::new();
+    };
+    if first.text.starts_with('-') {
+        return arguments.to_vec();
+    }
+    let mut rest = rest.iter().cloned();
+    let mut all = Vec::new();
+    for letter in first.text.chars() {
+        all.push(Word::plain(format!("-{letter}")));
+        if values.contains(letter) {
+            all.extend(rest.next());
+        }
+    }
+    all.extend(rest);
+    all
+}
+
 fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     const VALUES: &str = "bCfFgHIKLNTVX";
     let longs = [
@@ -87,21 +107,7 @@ fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         "to-command",
         "checkpoint-action",
     ];
-    let mut arguments = arguments.to_vec();
-    // The letters of the first word need no dash; their values follow in their order.
-    if let Some(first) = arguments.first().filter(|it| !it.text.starts_with('-')) {
-        let letters = first.text.clone();
-        let mut rest = arguments.split_off(1).into_iter();
-        arguments.clear();
-        for letter in letters.chars() {
-            arguments.push(Word::plain(format!("-{letter}")));
-            if VALUES.contains(letter) {
-                arguments.extend(rest.next());
-            }
-        }
-        arguments.extend(rest);
-    }
-    let given = Given::read(&arguments, VALUES, &longs, Order::Mixed);
+    let given = Given::read(&dashed(arguments, VALUES), VALUES, &longs, Order::Mixed);
     if given.has(&[
         "to-command",
         "F",

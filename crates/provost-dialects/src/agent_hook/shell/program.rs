@@ -271,15 +271,7 @@ pub(super) fn run(
         "find" => search::find(reader, arguments, documents, line),
         "fd" | "fdfind" => search::fd(reader, arguments, documents, line),
         "xargs" | "parallel" => search::xargs(reader, arguments, documents, line),
-        "mapfile" | "readarray" if has_option(arguments, "-C") => {
-            Err(EventError::Program(format!("{program} -C")))
-        }
-        "history" if has_option(arguments, "-w") || has_option(arguments, "-a") => {
-            Err(EventError::Obscure("history".to_owned()))
-        }
-        "crontab" if arguments.iter().any(|word| word.text == "-l") => Ok(()),
-        "rename" if arguments.iter().any(|word| word.text == "-n") => Ok(()),
-        "crontab" | "rename" => Err(EventError::Obscure(program.to_owned())),
+        "mapfile" | "readarray" | "history" | "crontab" | "rename" => told(program, arguments),
         name if name.starts_with("python") => {
             // A module that is a program is looked at as one.
             let at = arguments.iter().position(|word| word.text == "-m");
@@ -300,6 +292,21 @@ pub(super) fn run(
             }
         }
     }
+}
+
+/// Programs that are harmless with one option, or without one.
+fn told(program: &str, arguments: &[Word]) -> Result<(), EventError> {
+    let has = |name: &str| has_option(arguments, name);
+    let harmless = match program {
+        "mapfile" | "readarray" => !has("-C"),
+        "history" => !has("-w") && !has("-a"),
+        "crontab" => has("-l"),
+        _ => has("-n"),
+    };
+    if harmless {
+        return Ok(());
+    }
+    Err(EventError::Obscure(program.to_owned()))
 }
 
 /// Whether one of the words is the short option `name`, with or without its value.
