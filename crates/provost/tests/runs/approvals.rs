@@ -53,6 +53,16 @@ fn a_run_waits_for_a_person_and_holds_nothing_meanwhile() {
     let places: Vec<String> = asks.findings().into_iter().map(|(_, path)| path).collect();
     assert_eq!(places, ["/allowed_paths/0", "/x_provost/permit/oracle/0"]);
     scene.assert_clean(&before, "waiting");
+    let file = scene.path("contract.json").display().to_string();
+    for words in [["check", "contract"], ["contract", "lint"]] {
+        let told = scene.ask(&[words[0], words[1], &file, "--json"]);
+        let foreseen = told.json["asks"].as_array().unwrap();
+        let paths: Vec<&str> = foreseen
+            .iter()
+            .filter_map(|it| it["path"].as_str())
+            .collect();
+        assert_eq!(paths, places, "{words:?} foresees what the run asks");
+    }
 
     let told = String::from_utf8(scene.ask(&["show", &run]).stdout).unwrap();
     let digest = asks.json.pointer("/verdict/details/digest").unwrap();
@@ -95,6 +105,10 @@ fn a_run_waits_for_a_person_and_holds_nothing_meanwhile() {
         "{done:?}"
     );
     scene.assert_clean(&before, "done");
+    let told = String::from_utf8(scene.ask(&["show", &run]).stdout).unwrap();
+    for part in ["approved by ", "src/tox.ini"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
     assert_eq!(scene.verify(&run).exit, 0);
     let ledger = fs::read_to_string(scene.evidence(&run, "events.jsonl")).unwrap();
     let uid = rustix::process::getuid().as_raw();
