@@ -1,9 +1,11 @@
-//! Decides which contract a commit or a push is held to.
+//! Decides which contract a commit, a push or a move of a branch is held to.
 //!
 //! # Invariants
 //!
 //! - What is bound is judged; a binding that cannot be used refuses, and never counts as none.
-//! - What is not bound passes only where nobody asked for more.
+//! - A push is judged by what it carries, not by the name it is given: a commit that holds the base
+//!   of a contract is held to that contract.
+//! - What is not bound passes only where the user asked for no more.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +31,10 @@ pub struct Binding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Everything that is committed in this checkout.
+    /// Everything that is committed in this checkout, comes to the branch it is on, or is pushed
+    /// from it.
     Checkout(String),
-    /// Everything that is committed on or pushed from this branch, as a full ref name.
+    /// Everything that comes to this branch or is pushed from it, as a full ref name.
     Branch(String),
 }
 
@@ -112,29 +115,124 @@ impl Binding {
     }
 }
 
+/// Where a commit stands, seen from the base of a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Descent {
+    /// It is the base, or the base is one of its ancestors.
+    Holds,
+    /// It is an ancestor of the base, so it holds nothing that the contract is about.
+    Older,
+    /// Neither is an ancestor of the other.
+    Apart,
+}
+
+/// What an update has to do with the thing that a binding holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tie {
+    /// It is about the bound branch, or about what the bound checkout is on.
+    Named,
+    /// It leaves the bound checkout under another name.
+    Leaves,
+    /// It is on a branch of its own, without any commit that the bound branch made.
+    Elsewhere,
+}
+
+/// What a binding has to say about an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// The diff gate decides, from the base of its contract.
+    Judge,
+    /// There is nothing in it that the base does not hold.
+    Covered,
+    /// It has left the base of its contract, so nothing can be measured.
+    Strayed,
+    /// It is no matter of this binding.
+    None,
+}
+
+impl Concern {
+    /// What a binding has to say about a commit that stands so to its base.
+    pub fn of(tie: Tie, descent: Descent) -> Self {
+        match (descent, tie) {
+            (Descent::Older, _) => Self::Covered,
+            (Descent::Holds, Tie::Named | Tie::Leaves) => Self::Judge,
+            (Descent::Apart, Tie::Named) => Self::Strayed,
+            (Descent::Holds, Tie::Elsewhere) | (Descent::Apart, Tie::Leaves | Tie::Elsewhere) => {
+                Self::None
+            }
+        }
+    }
+}
+
 /// One line that git hands to a hook before a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// The ref on this side; empty for a bare commit.
+    /// The ref or the revision on this side, as it was typed.
     pub local: String,
-    /// The commit, or nothing for a deletion.
+    /// The object, or nothing for a deletion.
     pub commit: Option<Oid>,
+}
+
+/// One line that git hands to a hook before refs move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The ref.
+    pub name: String,
+    /// Where it will lead.
+    pub to: Target,
+}
+
+/// Where a ref will lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// To this object.
+    Object(Oid),
+    /// To where another ref leads.
+    Alias(String),
+    /// Nowhere: it goes.
+    Gone,
+}
+
+/// Reads what git hands to a hook before refs move; a line that cannot be read is an error.
+pub fn moved(text: &str) -> Result<Vec<Moved>, String> {
+    let mut list = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, new, name] = words.as_slice() else {
+            return Err(format!("`{}` is no update of a ref", line.escape_debug()));
+        };
+        let to = match new.strip_prefix("ref:") {
+            Some(other) => Target::Alias(other.to_owned()),
+            None => object(new)?.map_or(Target::Gone, Target::Object),
+        };
+        list.push(Moved {
+            name: (*name).to_owned(),
+            to,
+        });
+    }
+    Ok(list)
+}
+
+/// The object that `text` names; nothing for the id that stands for none.
+fn object(text: &str) -> Result<Option<Oid>, String> {
+    if !text.is_empty() && text.bytes().all(|byte| byte == b'0') {
+        return Ok(None);
+    }
+    let oid = Oid::try_from(text);
+    oid.map(Some)
+        .map_err(|_| format!("`{}` is no object", text.escape_debug()))
 }
 
 /// Reads what git hands to a hook before a push; a line that cannot be read is an error.
 pub fn pushed(text: &str) -> Result<Vec<Pushed>, String> {
     let mut list = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [local, commit, _, _] = words.as_slice() else {
+        // What was typed may hold blanks, as in `HEAD@{1 day ago}`; the rest never does.
+        let words: Vec<&str> = line.rsplitn(4, ' ').collect();
+        let [_, _, commit, local] = words.as_slice() else {
             return Err(format!("`{}` is no line of a push", line.escape_debug()));
         };
-        let gone = commit.bytes().all(|byte| byte == b'0');
-        let commit = match Oid::try_from(*commit) {
-            _ if gone => None,
-            Ok(oid) => Some(oid),
-            Err(_) => return Err(format!("`{}` is no commit", commit.escape_debug())),
-        };
+        let commit = object(commit)?;
         list.push(Pushed {
             local: (*local).to_owned(),
             commit,
@@ -208,6 +306,47 @@ mod tests {
         assert_eq!(pushed(""), Ok(Vec::new()));
         for bad in ["x", "a b c d", "a b c d e"] {
             assert!(pushed(bad).is_err(), "{bad}");
+        }
+        let typed = format!("HEAD@{{1 day ago}} {oid} refs/heads/a {zero}");
+        assert_eq!(pushed(&typed).unwrap()[0].local, "HEAD@{1 day ago}");
+    }
+
+    #[test]
+    fn a_move_of_refs_is_read_to_the_letter() {
+        let oid = "b".repeat(40);
+        let zero = "0".repeat(40);
+        let text = format!(
+            "{zero} {oid} refs/heads/a\n{oid} {zero} refs/heads/b\n{zero} ref:refs/heads/a HEAD\n"
+        );
+        let read: Vec<Target> = moved(&text)
+            .unwrap()
+            .into_iter()
+            .map(|one| one.to)
+            .collect();
+        let want = [
+            Target::Object(oid.as_str().try_into().unwrap()),
+            Target::Gone,
+            Target::Alias("refs/heads/a".to_owned()),
+        ];
+        assert_eq!(read, want);
+        for bad in ["x", "a b c", "a b", &format!("{zero} {oid} a b")] {
+            assert!(moved(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_holds_the_base_is_judged_unless_it_is_the_work_of_another_branch() {
+        use Concern::{Covered, Judge, None, Strayed};
+        use Descent::{Apart, Holds, Older};
+        use Tie::{Elsewhere, Leaves, Named};
+        let cases = [
+            (Named, [Judge, Covered, Strayed]),
+            (Leaves, [Judge, Covered, None]),
+            (Elsewhere, [None, Covered, None]),
+        ];
+        for (tie, want) in cases {
+            let found = [Holds, Older, Apart].map(|descent| Concern::of(tie, descent));
+            assert_eq!(found, want, "{tie:?}");
         }
     }
 }

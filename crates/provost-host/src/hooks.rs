@@ -14,7 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The hooks we have.
-pub const HOOKS: [&str; 2] = ["pre-commit", "pre-push"];
+pub const HOOKS: [&str; 5] = [
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-applypatch",
+    "pre-push",
+    "reference-transaction",
+];
+
+/// How the hook that git asks before every move of a ref finds out by itself what is no matter of ours.
+const HEAD: &str = include_str!("hooks/reference-transaction.sh");
 
 /// What every hook of ours begins with.
 const MARK: &str = "#!/bin/sh\n# This hook was installed by provost.";
@@ -137,23 +146,32 @@ fn script(name: &str, program: &Path, words: &[&str], before: &Path) -> String {
     let program = quoted(program.as_os_str());
     let before = quoted(before.as_os_str());
     let words = words.join(" ");
+    // Who is asked before a commit is handed nothing; the others read what is about to happen.
+    let (head, ask, chain) = match name {
+        "pre-push" => (
+            "input=$(cat)\n",
+            "printf '%s\\n' \"$input\" | ",
+            "if [ -z \"$input\" ]; then \"$before\" \"$@\" </dev/null; exit; fi\n\
+             printf '%s\\n' \"$input\" | \"$before\" \"$@\"\n",
+        ),
+        "reference-transaction" => (HEAD, "printf '%s\\n' \"$input\" | ", "chained \"$@\"\n"),
+        _ => ("", "", "exec \"$before\" \"$@\"\n"),
+    };
     format!(
         "{MARK}\n\
          # `provost hook uninstall` takes it out and puts back what was here before.\n\
          provost={program}\n\
          before={before}\n\
+         require='{words}'\n\
+         {head}\
          if [ ! -x \"$provost\" ]; then\n\
          \x20 echo \"error[HOOK_BROKEN]: $provost is gone, so nothing can be judged\" >&2\n\
          \x20 echo \"hint: install it again, or remove this hook by hand: $0\" >&2\n\
          \x20 exit 1\n\
          fi\n\
-         input=\n\
-         [ {name} = pre-commit ] || input=$(cat)\n\
-         printf '%s\\n' \"$input\" | \"$provost\" hook run {name} {words} >&2 || exit 1\n\
+         {ask}\"$provost\" hook run {name} $require >&2 || exit 1\n\
          [ -x \"$before\" ] || exit 0\n\
-         if [ {name} = pre-commit ]; then exec \"$before\" \"$@\"; fi\n\
-         if [ -z \"$input\" ]; then \"$before\" \"$@\" </dev/null; exit; fi\n\
-         printf '%s\\n' \"$input\" | \"$before\" \"$@\"\n"
+         {chain}"
     )
 }
 

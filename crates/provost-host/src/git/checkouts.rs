@@ -1,13 +1,17 @@
 //! Finds the checkouts of a repository, and who works with a branch.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use provost_core::object::Oid;
+
 use super::land::LandError;
-use super::{GitError, Repository, system};
+use super::run::{failed, unexpected};
+use super::{GitError, Place, Repository, plain, system};
 
 /// The most of a file about an operation that is read.
 const MOST_READ: u64 = 1 << 20;
@@ -84,6 +88,97 @@ impl Repository {
         Ok(checkouts)
     }
 
+    /// The branches that the checkout at `path` is on, or comes back to when its rebase ends; none
+    /// if this repository has no such checkout.
+    pub fn branches_at(&self, path: &Path) -> Result<Vec<String>, GitError> {
+        let is_it = |git_dir: &PathBuf| {
+            let other = self.checkout_at(git_dir);
+            other == path || other.canonicalize().is_ok_and(|other| other == path)
+        };
+        let mut found = BTreeSet::new();
+        for git_dir in self.git_dirs()?.into_iter().filter(is_it) {
+            found.extend(self.branch_of(&git_dir)?);
+            for note in ["rebase-merge/head-name", "rebase-apply/head-name"] {
+                let text = read_note(&git_dir.join(note))?;
+                let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
+                found.extend(Some(text).filter(|name| name.starts_with("refs/heads/")));
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The branch that the `HEAD` of a git directory names.
+    fn branch_of(&self, git_dir: &Path) -> Result<Option<String>, GitError> {
+        if self.is_plain
+            && let Ok(branch) = plain::head(git_dir)
+        {
+            return Ok(Some(branch));
+        }
+        let place = Place {
+            git_dir,
+            ..self.at_refs()
+        };
+        let arguments = ["symbolic-ref", "--quiet", "HEAD"];
+        let output = self.git.call(&place, &arguments, Vec::new())?;
+        match output.status.code() {
+            Some(0) => Ok(Some(
+                String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            )),
+            Some(1) => Ok(None),
+            _ => Err(failed("symbolic-ref".to_owned(), &output)),
+        }
+    }
+
+    /// Whether no ref leads to `commit` yet.
+    pub fn is_new(&self, commit: &Oid) -> Result<bool, GitError> {
+        let arguments = [
+            "rev-list",
+            "--max-count=1",
+            commit.as_str(),
+            "--not",
+            "--glob=refs/*",
+            "--",
+        ];
+        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
+        Ok(!output.stdout.trim_ascii().is_empty())
+    }
+
+    /// Whether `commit` is on a branch other than `names`, here or of a remote, and holds nothing that
+    /// these have beyond `base`.
+    pub fn is_elsewhere(
+        &self,
+        commit: &Oid,
+        base: &Oid,
+        names: &[String],
+    ) -> Result<bool, GitError> {
+        for name in names {
+            let Some(tip) = self.ref_value(name)? else {
+                continue;
+            };
+            let arguments = ["merge-base", "--all", tip.as_str(), commit.as_str()];
+            let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
+            for line in String::from_utf8_lossy(&output.stdout).lines() {
+                let shared = Oid::try_from(line).map_err(|_| unexpected("merge-base"))?;
+                if !self.follows(base, &shared)? {
+                    return Ok(false);
+                }
+            }
+        }
+        let contains = format!("--contains={commit}");
+        let arguments = [
+            "for-each-ref",
+            "--format=%(refname)",
+            &contains,
+            "refs/heads",
+            "refs/remotes",
+        ];
+        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text
+            .lines()
+            .any(|line| names.iter().all(|name| name != line)))
+    }
+
     /// The git directories of all checkouts.
     fn git_dirs(&self) -> Result<Vec<PathBuf>, GitError> {
         let mut all = vec![self.common_dir.clone()];
@@ -112,8 +207,8 @@ impl Repository {
     }
 }
 
-/// Whether a line of the file at `path` names `branch`, in full or by its short name.
-fn names(path: &Path, branch: &str) -> Result<bool, GitError> {
+/// What an operation noted at `path`; nothing if there is no such file.
+fn read_note(path: &Path) -> Result<Vec<u8>, GitError> {
     let unread = || system(format!("read `{}`", path.display()));
     let there = match path.metadata() {
         // Not from a pipe: nothing may wait.
@@ -124,13 +219,19 @@ fn names(path: &Path, branch: &str) -> Result<bool, GitError> {
         Err(error) => return Err(unread()(error)),
     };
     if !there {
-        return Ok(false);
+        return Ok(Vec::new());
     }
     let file = fs::File::open(path).map_err(unread())?;
     let mut bytes = Vec::new();
     file.take(MOST_READ)
         .read_to_end(&mut bytes)
         .map_err(unread())?;
+    Ok(bytes)
+}
+
+/// Whether a line of the file at `path` names `branch`, in full or by its short name.
+fn names(path: &Path, branch: &str) -> Result<bool, GitError> {
+    let bytes = read_note(path)?;
     let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
     let is_it = |line: &[u8]| {
         let line = line.trim_ascii();

@@ -1,25 +1,25 @@
 //! `provost hook`: hooks of git and of agents, which hold commits, pushes and edits.
 
 pub(crate) mod agent;
+mod asked;
 mod settings;
 mod trees;
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
 use provost_core::contract::{self, Contract};
 use provost_core::gate::command::{CommandPolicy, Trust};
-use provost_core::hook::{Binding, Bindings, Bound, Decision, Pushed, Unbound, pushed};
+use provost_core::hook::{Binding, Bindings, Bound};
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
 use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
 use provost_engine::opening::Origin as _;
-use provost_host::git::GitError;
 use provost_host::hooks::{self, HOOKS, Standing};
 use serde_json::json;
 
@@ -34,8 +34,8 @@ const BINDINGS: &str = "hooks.json";
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Hook {
-    /// Let git ask before every commit and push, or an agent before every edit; hooks that are there
-    /// are kept.
+    /// Let git ask before every commit, push and move of a bound branch, or an agent before every
+    /// edit; hooks that are there are kept.
     Install(Install),
     /// Take the hooks out, and put back what was there before.
     Uninstall(Uninstall),
@@ -116,10 +116,16 @@ pub(super) struct Run {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Which {
     PreCommit,
+    PreMergeCommit,
+    PreApplypatch,
     PrePush,
+    ReferenceTransaction,
 }
 
 pub(super) fn run(hook: &Hook) -> Outcome {
+    if let Hook::Run(run) = hook {
+        return judged(run);
+    }
     let place = Place::find()?;
     match hook {
         Hook::Install(Install {
@@ -135,18 +141,29 @@ pub(super) fn run(hook: &Hook) -> Outcome {
         Hook::Uninstall(_) => uninstall(&place),
         Hook::Selftest(selftest) => settings::selftest(&place, selftest),
         // `main` answers these; here they came with words that no hook has.
-        Hook::Claude | Hook::Codex => {
+        Hook::Claude | Hook::Codex | Hook::Run(_) => {
             let reason = "a hook takes no other words";
             Err(Failure::new(Code::UsageError, reason))
         }
         Hook::Status => status(&place),
         Hook::Bind(bind) => self::bind(&place, bind),
         Hook::Unbind(unbind) => self::unbind(&place, unbind.branch.as_deref()),
-        Hook::Run(run) => match asked(place, run) {
-            Ok(()) => Ok(Answer::silent()),
-            Err(Stop::Refused(verdict)) => Ok(verdict.into()),
-            Err(Stop::Failed(failure)) => Err(failure),
-        },
+    }
+}
+
+/// What a hook of git is answered.
+fn judged(run: &Run) -> Outcome {
+    match asked::answer(run) {
+        Ok(notes) if notes.is_empty() => Ok(Answer::silent()),
+        Ok(notes) => {
+            let text: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            Ok(Answer::data(
+                json!({ "notes": notes }),
+                crate::show::plain(&text),
+            ))
+        }
+        Err(Stop::Refused(verdict)) => Ok(verdict.into()),
+        Err(Stop::Failed(failure)) => Err(failure),
     }
 }
 
@@ -175,7 +192,7 @@ fn install(place: &Place, install: &Install) -> Outcome {
     }
     let mut text = format!(
         "installed {} in {}\n",
-        HOOKS.join(" and "),
+        HOOKS.join(", "),
         directory.display()
     );
     if read(place)?.bindings.is_empty() {
@@ -196,11 +213,7 @@ fn uninstall(place: &Place) -> Outcome {
     }
     let text = match gone.as_slice() {
         [] => "no hook of provost is installed\n".to_owned(),
-        gone => format!(
-            "took {} out of {}\n",
-            gone.join(" and "),
-            directory.display()
-        ),
+        gone => format!("took {} out of {}\n", gone.join(", "), directory.display()),
     };
     Ok(Answer::data(
         json!({ "directory": directory, "removed": gone }),
@@ -220,7 +233,7 @@ fn status(place: &Place) -> Outcome {
             Standing::OursChained => "installed, calls the one that was there",
             Standing::Foreign => "somebody else's",
         };
-        text += &format!("  {name:11} {word}\n");
+        text += &format!("  {name:21} {word}\n");
         rows.push(json!({ "hook": name, "standing": word }));
     }
     let (words, agents) = settings::standing(place)?;
@@ -290,8 +303,12 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
     all.bind(binding.clone());
     write(place, &all)?;
     let mut text = format!("bound to {}\n", binding.contract);
-    let installed = hooks::standing(&directory(place)?, HOOKS[0]);
-    if installed.is_ok_and(|it| matches!(it, Standing::Absent | Standing::Foreign)) {
+    let directory = directory(place)?;
+    let lacks = |name: &&str| {
+        let standing = hooks::standing(&directory, name);
+        standing.is_ok_and(|it| matches!(it, Standing::Absent | Standing::Foreign))
+    };
+    if HOOKS.iter().any(lacks) {
         text += "next: provost hook install\n";
     }
     Ok(Answer::data(json!(binding), text))
@@ -374,98 +391,4 @@ fn usable(place: &Place, binding: &Binding) -> Result<Held, Stop> {
         policy,
         base: binding.base.clone(),
     })
-}
-
-/// Judges what git is about to do.
-fn asked(place: Place, run: &Run) -> Result<(), Stop> {
-    let unbound = if run.require {
-        Unbound::Refused
-    } else {
-        Unbound::Passes
-    };
-    let all = read(&place)?;
-    let here = checkout(&place)?.display().to_string();
-    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
-    let branch = place.repo.head_branch().map_err(git)?;
-    let mut trees: Vec<(Oid, Held)> = Vec::new();
-    match run.hook {
-        Which::PreCommit => {
-            for binding in decide(&all, Some(&here), branch.as_deref(), unbound)? {
-                let held = usable(&place, binding)?;
-                let tree = staged(&place)?;
-                trees.push((tree, held));
-            }
-        }
-        Which::PrePush => {
-            for Pushed { local, commit } in told()? {
-                let Some(commit) = commit else { continue };
-                let here = (branch.as_deref() == Some(&local)).then_some(here.as_str());
-                for binding in decide(&all, here, Some(&local), unbound)? {
-                    let held = usable(&place, binding)?;
-                    if !place.repo.follows(&commit, &held.base).map_err(git)? {
-                        return Err(Stop::Refused(strayed(&local, &commit, &held.base)));
-                    }
-                    trees.push((place.repo.commit_tree(&commit).map_err(git)?, held));
-                }
-            }
-        }
-    }
-    trees::judge(place, trees)
-}
-
-/// The bindings that decide; none if nobody bound it and that is no matter.
-fn decide<'a>(
-    all: &'a Bindings,
-    checkout: Option<&str>,
-    branch: Option<&str>,
-    unbound: Unbound,
-) -> Result<Vec<&'a Binding>, Stop> {
-    match all.decide(checkout, branch, unbound) {
-        Decision::Judge(list) => Ok(list),
-        Decision::Pass => Ok(Vec::new()),
-        Decision::Refuse => {
-            let what = branch.map_or("this checkout", short);
-            let reason = format!("`{what}` is bound to no contract, and everything has to be");
-            Err(Stop::Refused(Verdict::deny(Code::HookUnbound, reason)))
-        }
-    }
-}
-
-fn strayed(local: &str, commit: &Oid, base: &Oid) -> Verdict {
-    let reason = format!(
-        "`{}` at {} does not descend from {}, the base of its contract",
-        short(local),
-        commit.short(),
-        base.short()
-    );
-    Verdict::deny(Code::DiffRefused, reason)
-}
-
-/// The tree that is about to be committed.
-fn staged(place: &Place) -> Result<Oid, Failure> {
-    let index = match std::env::var_os("GIT_INDEX_FILE") {
-        // Git names it from the top of the checkout, where hooks run.
-        Some(named) => checkout(place)?.join(named),
-        None => place.repo.git_dir().join("index"),
-    };
-    place.prepare()?;
-    // A copy, because git holds the lock of its own while a hook runs.
-    let copy = place
-        .cache()?
-        .join(format!("hook-{}.index", std::process::id()));
-    fs::copy(&index, &copy).map_err(|error| broken(&error, &index))?;
-    let tree = place.repo.staged_tree(&copy);
-    let _ = fs::remove_file(&copy);
-    tree.map_err(|error| Failure::of(Code::GitFailed, &error))
-}
-
-/// What git says it is about to push.
-fn told() -> Result<Vec<Pushed>, Failure> {
-    let mut text = String::new();
-    io::stdin()
-        .lock()
-        .take(json::LARGEST as u64)
-        .read_to_string(&mut text)
-        .map_err(|error| Failure::of(Code::HookBroken, &error))?;
-    pushed(&text).map_err(|problem| Failure::new(Code::HookBroken, problem))
 }

@@ -1,0 +1,339 @@
+//! Answers the hooks of git: what is about to be committed, pushed, or put on a branch.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::hook::{
+    Binding, Bindings, Bound, Concern, Decision, Descent, Moved, Pushed, Target, Tie, Unbound,
+    moved, pushed,
+};
+use provost_core::json;
+use provost_core::object::Oid;
+use provost_core::verdict::Verdict;
+use provost_host::git::GitError;
+
+use super::{Held, Run, Stop, Which, broken, checkout, read, short, trees, usable};
+use crate::answer::Failure;
+use crate::place::Place;
+
+/// Judges what git is about to do, and says what was not judged.
+pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
+    let place = place()?;
+    let unbound = if run.require {
+        Unbound::Refused
+    } else {
+        Unbound::Passes
+    };
+    let all = read(&place)?;
+    let mut asked = Asked::new(&place, &all, unbound)?;
+    match run.hook {
+        Which::PreCommit | Which::PreMergeCommit | Which::PreApplypatch => asked.commit()?,
+        Which::PrePush => {
+            for one in pushed(&told()?).map_err(unreadable)? {
+                asked.push(&one)?;
+            }
+        }
+        Which::ReferenceTransaction => {
+            for one in moved(&told()?).map_err(unreadable)? {
+                asked.moved(&one)?;
+            }
+        }
+    }
+    let (trees, notes) = (asked.trees, asked.notes);
+    let mut held: Vec<(Oid, Held)> = Vec::new();
+    for (tree, at) in trees {
+        let binding = all.bindings.get(at);
+        let binding = binding.ok_or_else(|| Failure::new(Code::Bug, "a binding is gone"))?;
+        held.push((tree, usable(&place, binding)?));
+    }
+    trees::judge(place, held)?;
+    Ok(notes)
+}
+
+/// The places of the repository that git asks about, which need not be the one around this directory.
+fn place() -> Result<Place, Failure> {
+    let Some(named) = std::env::var_os("GIT_DIR") else {
+        return Place::find();
+    };
+    let here = std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+    let path = here.join(named);
+    let git_dir = path.canonicalize().map_err(|error| broken(&error, &path))?;
+    if let Ok(place) = Place::of(&here)
+        && place.repo.git_dir() == git_dir
+    {
+        return Ok(place);
+    }
+    // A linked worktree is known by the file that names its checkout.
+    let link = fs::read_to_string(git_dir.join("gitdir")).unwrap_or_default();
+    let place = match Path::new(link.trim_end()).parent() {
+        Some(checkout) if !link.is_empty() => Place::of(&git_dir.join(checkout))?,
+        _ => Place::of(&git_dir)?,
+    };
+    if place.repo.git_dir() == git_dir {
+        return Ok(place);
+    }
+    let reason = format!("nothing says which checkout `{}` is of", git_dir.display());
+    Err(Failure::new(Code::HookBroken, reason))
+}
+
+/// What is asked about, and what has to be judged of it.
+struct Asked<'a> {
+    place: &'a Place,
+    all: &'a Bindings,
+    unbound: Unbound,
+    here: String,
+    /// The branch that this checkout is on.
+    branch: Option<String>,
+    /// For each binding, the branches that it holds.
+    held: Vec<Vec<String>>,
+    /// Trees, each with the number of the binding that decides about it.
+    trees: BTreeSet<(Oid, usize)>,
+    notes: Vec<String>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(place: &'a Place, all: &'a Bindings, unbound: Unbound) -> Result<Self, Stop> {
+        let branches = |binding: &Binding| match &binding.to {
+            Bound::Branch(name) => Ok(vec![name.clone()]),
+            Bound::Checkout(path) => place.repo.branches_at(Path::new(path)),
+        };
+        let held: Result<_, GitError> = all.bindings.iter().map(branches).collect();
+        Ok(Self {
+            place,
+            all,
+            unbound,
+            here: checkout(place)?.display().to_string(),
+            branch: place.repo.head_branch().map_err(git)?,
+            held: held.map_err(git)?,
+            trees: BTreeSet::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// A commit that is about to be made in this checkout.
+    fn commit(&mut self) -> Result<(), Stop> {
+        let branch = self.branch.as_deref();
+        let list = match self.all.decide(Some(&self.here), branch, self.unbound) {
+            Decision::Judge(list) => list,
+            Decision::Pass => return Ok(()),
+            Decision::Refuse => return Err(is_unbound(branch.unwrap_or("this checkout"))),
+        };
+        let tree = staged(self.place)?;
+        for (at, binding) in self.all.bindings.iter().enumerate() {
+            if list.contains(&binding) {
+                self.trees.insert((tree.clone(), at));
+            }
+        }
+        Ok(())
+    }
+
+    /// One ref of a push.
+    fn push(&mut self, one: &Pushed) -> Result<(), Stop> {
+        // What is deleted over there takes nothing away from here.
+        let Some(object) = &one.commit else {
+            return Ok(());
+        };
+        let commit = match self.place.repo.resolve(object.as_str()) {
+            Ok(commit) => commit,
+            Err(GitError::NoCommit { .. }) if self.all.bindings.is_empty() => {
+                return self.unconcerned(&one.local, object);
+            }
+            Err(GitError::NoCommit { .. }) => {
+                let reason = format!("`{}` is no commit, so nothing can be measured", one.local);
+                return Err(Stop::Refused(Verdict::deny(Code::DiffRefused, reason)));
+            }
+            Err(error) => return Err(git(error).into()),
+        };
+        let mut concerned = false;
+        for at in 0..self.all.bindings.len() {
+            let tie = self.tie(at, &one.local, &commit)?;
+            concerned |= self.weigh(at, tie, &one.local, &commit)?;
+        }
+        if concerned {
+            return Ok(());
+        }
+        self.unconcerned(&one.local, &commit)
+    }
+
+    /// One ref that is about to move in this repository.
+    fn moved(&mut self, one: &Moved) -> Result<(), Stop> {
+        if !one.name.starts_with("refs/heads/") || one.to == Target::Gone {
+            return Ok(());
+        }
+        let bindings: Vec<(usize, Tie)> = (0..self.all.bindings.len())
+            .filter_map(|at| Some((at, self.held_by(at, &one.name)?)))
+            .collect();
+        let commit = match &one.to {
+            Target::Gone => return Ok(()),
+            Target::Object(object) => object,
+            Target::Alias(_) if bindings.is_empty() => return Ok(()),
+            Target::Alias(other) => {
+                let reason = format!(
+                    "`{}` is bound to a contract, and would move with `{}` where no hook looks",
+                    short(&one.name),
+                    short(other)
+                );
+                return Err(Stop::Refused(Verdict::deny(Code::DiffRefused, reason)));
+            }
+        };
+        // To pack refs is no move.
+        if self.place.repo.ref_value(&one.name).map_err(git)?.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        for (at, tie) in &bindings {
+            self.weigh(*at, *tie, &one.name, commit)?;
+        }
+        let here = self.place.repo.branches_at(Path::new(&self.here));
+        let is_work = bindings.is_empty()
+            && self.unbound == Unbound::Refused
+            && here.map_err(git)?.contains(&one.name)
+            && self.place.repo.is_new(commit).map_err(git)?;
+        if is_work {
+            return Err(is_unbound(&one.name));
+        }
+        Ok(())
+    }
+
+    /// What a move of the branch `name` has to do with a binding, if anything.
+    fn held_by(&self, at: usize, name: &str) -> Option<Tie> {
+        if self.held.get(at)?.iter().any(|held| held == name) {
+            return Some(Tie::Named);
+        }
+        // On no branch, as while it rebases; which one it comes back to is known to git alone.
+        (self.branch.is_none() && self.is_here(at)).then_some(Tie::Leaves)
+    }
+
+    /// Whether it is this checkout that a binding holds.
+    fn is_here(&self, at: usize) -> bool {
+        let binding = self.all.bindings.get(at);
+        binding.is_some_and(
+            |binding| matches!(&binding.to, Bound::Checkout(path) if *path == self.here),
+        )
+    }
+
+    /// What a push of `commit` under the name `local` has to do with a binding.
+    fn tie(&self, at: usize, local: &str, commit: &Oid) -> Result<Tie, Stop> {
+        let names = self.held.get(at).map(Vec::as_slice).unwrap_or_default();
+        if names.iter().any(|name| name == local) {
+            return Ok(Tie::Named);
+        }
+        let repo = &self.place.repo;
+        let Some(binding) = self.all.bindings.get(at) else {
+            return Ok(Tie::Elsewhere);
+        };
+        if self.is_here(at) {
+            let is_head = || repo.resolve("HEAD").is_ok_and(|head| head == *commit);
+            let named = !local.starts_with("refs/") || is_head();
+            return Ok(if named { Tie::Named } else { Tie::Leaves });
+        }
+        let elsewhere = repo.is_elsewhere(commit, &binding.base, names);
+        Ok(if elsewhere.map_err(git)? {
+            Tie::Elsewhere
+        } else {
+            Tie::Leaves
+        })
+    }
+
+    /// Notes down what a binding has to judge; false if the update is no matter of it.
+    fn weigh(&mut self, at: usize, tie: Tie, name: &str, commit: &Oid) -> Result<bool, Stop> {
+        let Some(binding) = self.all.bindings.get(at) else {
+            return Ok(false);
+        };
+        let repo = &self.place.repo;
+        let descent = if repo.follows(commit, &binding.base).map_err(git)? {
+            Descent::Holds
+        } else if repo.follows(&binding.base, commit).map_err(git)? {
+            Descent::Older
+        } else {
+            Descent::Apart
+        };
+        match Concern::of(tie, descent) {
+            Concern::Judge => {
+                let tree = repo.commit_tree(commit).map_err(git)?;
+                self.trees.insert((tree, at));
+                Ok(true)
+            }
+            Concern::Covered => Ok(true),
+            Concern::Strayed => Err(Stop::Refused(strayed(name, commit, &binding.base))),
+            Concern::None => Ok(false),
+        }
+    }
+
+    /// Something that is pushed and is no matter of any binding.
+    fn unconcerned(&mut self, local: &str, object: &Oid) -> Result<(), Stop> {
+        if self.unbound == Unbound::Refused {
+            return Err(is_unbound(local));
+        }
+        if !self.all.bindings.is_empty() {
+            self.notes.push(format!(
+                "`{}` at {} is no work under a bound contract: not judged",
+                short(local),
+                object.short()
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn git(error: GitError) -> Failure {
+    Failure::of(Code::GitFailed, &error)
+}
+
+fn unreadable(problem: String) -> Failure {
+    Failure::new(Code::HookBroken, problem)
+}
+
+fn is_unbound(what: &str) -> Stop {
+    let what = short(what);
+    let reason = format!("`{what}` is bound to no contract, and everything has to be");
+    Stop::Refused(Verdict::deny(Code::HookUnbound, reason))
+}
+
+fn strayed(local: &str, commit: &Oid, base: &Oid) -> Verdict {
+    let reason = format!(
+        "`{}` at {} does not descend from {}, the base of its contract",
+        short(local),
+        commit.short(),
+        base.short()
+    );
+    Verdict::deny(Code::DiffRefused, reason)
+}
+
+/// The tree that is about to be committed.
+fn staged(place: &Place) -> Result<Oid, Failure> {
+    let index = match std::env::var_os("GIT_INDEX_FILE") {
+        // Git names it from where hooks run.
+        Some(named) => std::env::current_dir()
+            .map_err(|error| Failure::of(Code::HostFailed, &error))?
+            .join(named),
+        None => place.repo.git_dir().join("index"),
+    };
+    place.prepare()?;
+    // A copy, because git holds the lock of its own while a hook runs.
+    let copy = place
+        .cache()?
+        .join(format!("hook-{}.index", std::process::id()));
+    fs::copy(&index, &copy).map_err(|error| broken(&error, &index))?;
+    let tree = place.repo.staged_tree(&copy);
+    let _ = fs::remove_file(&copy);
+    tree.map_err(git)
+}
+
+/// What git says it is about to do.
+fn told() -> Result<String, Failure> {
+    let mut text = String::new();
+    let limit = json::LARGEST as u64;
+    io::stdin()
+        .lock()
+        .take(limit + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::of(Code::HookBroken, &error))?;
+    if text.len() as u64 > limit {
+        let reason = "git asks about more refs than are read";
+        return Err(Failure::new(Code::HookBroken, reason));
+    }
+    Ok(text)
+}
