@@ -68,7 +68,7 @@ impl Repository {
     }
 
     /// The value of the setting `name` in one file of settings.
-    fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
+    pub(super) fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
         if plain::lacks(file, name) {
             return Ok(None);
         }

@@ -11,6 +11,8 @@
 //! not run. Line endings and encodings that attributes ask for are applied, wherever the user's git
 //! finds them; see [`super::attributes`].
 
+mod fresh;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -236,6 +238,7 @@ pub fn checkout_fast_forward(
     let changes = repo.differences(&before, &after)?;
     ground.refuse_in_the_way(&changes, &repo.read_tree(&before)?.files)?;
     ground.refuse_filtered(&view, &changes)?;
+    ground.refresh(&view)?;
     ground.update_files(&view, &["--dry-run"], from, to)?;
     if found == *from {
         ground.move_head(from, to)?;
@@ -252,6 +255,8 @@ struct Ground {
     checkout: PathBuf,
     index: PathBuf,
     attributes: Attributes,
+    /// Whether the right to execute a file counts for nothing here.
+    modeless: bool,
 }
 
 impl Ground {
@@ -268,6 +273,7 @@ impl Ground {
         let index = here.git_dir.join("index");
         Ok(Self {
             attributes: here.attributes()?,
+            modeless: fresh::lacks_modes(&here)?,
             here,
             checkout: top,
             index,
@@ -284,6 +290,9 @@ impl Ground {
 
     fn call(&self, view: &SideGit, arguments: &[&str], input: Vec<u8>) -> Result<Output, GitError> {
         let mut words = vec![OsString::from("-c"), Attributes::setting(view.path())];
+        if self.modeless {
+            words.extend(["-c", "core.fileMode=false"].map(OsString::from));
+        }
         words.extend(arguments.iter().map(OsString::from));
         let place = Place {
             git_dir: view.path(),

@@ -83,6 +83,63 @@ fn an_interrupted_landing_is_finished() {
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
 
+/// Things that change what the system says of a file, and nothing that git keeps of it.
+const TOUCHES: [fn(&Scratch); 4] = [
+    |scratch| {
+        for name in ["a", "gone", "dir/file", ".gitignore"] {
+            let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000);
+            let file = std::fs::File::options()
+                .write(true)
+                .open(scratch.root().join(name));
+            file.unwrap().set_modified(old).unwrap();
+        }
+    },
+    |scratch| {
+        for name in ["a", "gone", "dir/file"] {
+            let path = scratch.root().join(name);
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        }
+    },
+    |scratch| {
+        for name in ["a", "gone", "dir/file"] {
+            chmod(&scratch.root().join(name), 0o600);
+        }
+    },
+    |scratch| {
+        scratch.git(&["config", "core.fileMode", "false"]);
+        chmod(&scratch.root().join("a"), 0o755);
+        chmod(&scratch.root().join("gone"), 0o755);
+    },
+];
+
+#[test]
+fn a_checkout_whose_files_were_only_touched_is_clean() {
+    for (number, touch) in TOUCHES.into_iter().enumerate() {
+        let (scratch, repo, from, to) = two();
+        touch(&scratch);
+        worktree_status_clean(&repo, &scratch.root()).unwrap();
+        let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+        assert!(moved.is_ok(), "{number}: {moved:?}");
+        assert_eq!(scratch.git(&["rev-parse", "main"]), to.as_str(), "{number}");
+        assert_eq!(scratch.git(&["status", "--porcelain"]), "", "{number}");
+    }
+}
+
+#[test]
+fn a_touched_file_beside_a_changed_one_does_not_hide_it() {
+    let (scratch, repo, from, to) = two();
+    TOUCHES[0](&scratch);
+    scratch.file("a", "b\n");
+    let refused = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+    assert!(
+        matches!(refused, Err(LandError::Dirty { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "M a");
+}
+
 /// Makes something that landing must refuse.
 type Obstacle = fn(&Scratch);
 

@@ -74,6 +74,22 @@ fn forge(scene: &Scene, run: &str, kind: &str, payload: &Value) {
 }
 
 #[test]
+fn a_checkout_that_was_touched_or_copied_is_landed_on() {
+    let (scene, run) = accepted();
+    let mut touch = scene.command("sh");
+    touch.args(["-c", "sleep 0.1; touch src/* docs/* check.sh"]);
+    assert_eq!(scene.spawn(touch).wait().exit, 0);
+    landed(&scene, &run);
+
+    let (scene, run) = accepted();
+    let mut copy = scene.command("sh");
+    let all = "cd .. && mv repo away && cp -r away repo && rm -rf away";
+    copy.args(["-c", all]);
+    assert_eq!(scene.spawn(copy).wait().exit, 0);
+    landed(&scene, &run);
+}
+
+#[test]
 fn a_run_lands_once_and_again_after_a_reset() {
     let (scene, run) = accepted();
     let base = scene.git(&["rev-parse", "main"]);

@@ -1,0 +1,37 @@
+//! Sees a checkout as it is now, where only times, owners or the like have changed.
+
+use super::{GitError, Ground, LandError, Repository, SideGit, failed};
+
+impl Ground {
+    /// Notes in the index what the system says of files whose content is as it was.
+    ///
+    /// Git compares the content of every file that was touched or copied, with our settings, so no
+    /// filter runs; it writes the index whole, under its own lock.
+    pub(super) fn refresh(&self, view: &SideGit) -> Result<(), LandError> {
+        let arguments = ["update-index", "-q", "--ignore-submodules", "--refresh"];
+        let output = self.call(view, &arguments, Vec::new())?;
+        match output.status.code() {
+            // One that differs is refused by whoever would overwrite it.
+            Some(0 | 1) => Ok(()),
+            _ => Err(failed("update-index".to_owned(), &output).into()),
+        }
+    }
+}
+
+/// Whether the repository says that its file system does not keep the right to execute a file.
+pub(super) fn lacks_modes(repo: &Repository) -> Result<bool, GitError> {
+    let mut lacks = false;
+    for file in [
+        repo.common_dir.join("config"),
+        repo.git_dir.join("config.worktree"),
+    ] {
+        if !file.is_file() {
+            continue;
+        }
+        if let Some(value) = repo.setting(&file, "core.fileMode")? {
+            let value = value.to_ascii_lowercase();
+            lacks = matches!(value.as_slice(), b"false" | b"no" | b"off" | b"0");
+        }
+    }
+    Ok(lacks)
+}
