@@ -202,6 +202,22 @@ pub type Objects = BTreeMap<Oid, (Kind, Vec<u8>)>;
 
 /// Reads every object of a pack; the ids are computed, not read.
 pub fn read(bytes: &[u8], format: ObjectFormat) -> Result<Objects, PackError> {
+    let mut objects = Objects::new();
+    each(bytes, format, |oid, object, _| {
+        objects.insert(oid, object);
+    })?;
+    Ok(objects)
+}
+
+/// Where the bytes of an object stand in a pack.
+type Part = std::ops::Range<usize>;
+
+/// Hands every object of a pack to `take`, with the part of the pack that it is; none comes twice.
+fn each(
+    bytes: &[u8],
+    format: ObjectFormat,
+    mut take: impl FnMut(Oid, (Kind, Vec<u8>), Part),
+) -> Result<(), PackError> {
     let end = bytes
         .len()
         .checked_sub(format.width())
@@ -225,20 +241,53 @@ pub fn read(bytes: &[u8], format: ObjectFormat) -> Result<Objects, PackError> {
     }
     let mut rest = &content[HEADER..];
     let mut room = MOST_BYTES;
-    let mut objects = Objects::new();
+    let mut known = BTreeSet::new();
     for index in 0..count {
+        let begin = content.len() - rest.len();
         let (kind, object) = next(&mut rest, &mut room, index)?;
         let oid = format.oid(kind, &object)?;
-        if objects.contains_key(&oid) {
+        if !known.insert(oid.clone()) {
             return Err(PackError::Twice { oid });
         }
-        objects.insert(oid, (kind, object));
+        take(oid, (kind, object), begin..content.len() - rest.len());
     }
     if rest.is_empty() {
-        Ok(objects)
+        Ok(())
     } else {
         Err(PackError::Length)
     }
+}
+
+/// The index that git needs beside a pack, in its second version; every object is read for it.
+pub fn index(bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>, PackError> {
+    let mut parts: BTreeMap<Oid, Part> = BTreeMap::new();
+    each(bytes, format, |oid, _, part| {
+        parts.insert(oid, part);
+    })?;
+    let mut index = b"\xfftOc\0\0\0\x02".to_vec();
+    let (mut names, mut sums, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fan = [0_u32; 256];
+    for (oid, part) in &parts {
+        let name = oid.to_bytes();
+        for count in &mut fan[usize::from(name[0])..] {
+            *count += 1;
+        }
+        names.extend(name);
+        let mut sum = flate2::Crc::new();
+        sum.update(&bytes[part.clone()]);
+        sums.extend(sum.sum().to_be_bytes());
+        // The highest bit would say that the offset stands elsewhere.
+        let offset = u32::try_from(part.start).ok().filter(|at| at >> 31 == 0);
+        offsets.extend(offset.ok_or(PackError::TooLarge)?.to_be_bytes());
+    }
+    index.extend(fan.iter().flat_map(|count| count.to_be_bytes()));
+    for table in [names, sums, offsets] {
+        index.extend(table);
+    }
+    index.extend_from_slice(&bytes[bytes.len() - format.width()..]);
+    let trailer = format.checksum(&index);
+    index.extend_from_slice(&trailer);
+    Ok(index)
 }
 
 /// Takes one object off the front of `rest` and its size off `room`.

@@ -317,5 +317,15 @@ pub fn commit_tree(bytes: &[u8]) -> Option<Oid> {
     std::str::from_utf8(&rest[..end]).ok()?.try_into().ok()
 }
 
+/// The parents that a commit object with these `bytes` names.
+pub fn commit_parents(bytes: &[u8]) -> Vec<Oid> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let head = lines.take_while(|line| !line.is_empty());
+    let named = head.filter_map(|line| line.strip_prefix(b"parent "));
+    named
+        .filter_map(|text| std::str::from_utf8(text).ok()?.try_into().ok())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests;

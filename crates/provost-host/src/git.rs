@@ -18,6 +18,7 @@ mod attributes;
 mod batch;
 mod checkouts;
 mod files;
+mod held;
 mod kept;
 pub mod land;
 mod locate;
@@ -217,6 +218,8 @@ pub struct Repository {
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
     /// What was seen of the checkout last.
     last_seen: Mutex<Option<kept::Seen>>,
+    /// What keeps new objects until a ref leads to them.
+    held: held::Held,
     /// Whether refs are plain files of git's oldest layout.
     is_plain: bool,
 }

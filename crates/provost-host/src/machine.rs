@@ -280,6 +280,7 @@ impl Host for Machine {
         let withheld = self.find_secrets(&mut captured, &order.base)?;
         let crossed = self.cross(&captured, order)?;
         self.patch = Foreseen::patch(&self.repo, &order.base, &captured.tree);
+        self.repo.release();
         Ok(Capture {
             tree: captured.tree,
             kept_by: order.keep.name.clone(),
@@ -313,6 +314,7 @@ impl Host for Machine {
 
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {
         let commit = self.keep(&order.tree, &order.keep)?;
+        self.repo.release();
         let branch = order.keep.name.clone();
         Ok(Published { commit, branch })
     }
@@ -324,6 +326,7 @@ impl Host for Machine {
             Some(salvage) => self.salvage(salvage, &directory)?,
             None => Cleaned::default(),
         };
+        self.repo.release();
         self.lower = None;
         self.ready = None;
         let mut stay: BTreeSet<PathBuf> = order.stay.iter().map(PathBuf::from).collect();

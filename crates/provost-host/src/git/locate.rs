@@ -66,6 +66,7 @@ impl Repository {
             is_plain,
             last_tree: Mutex::default(),
             last_seen: Mutex::default(),
+            held: super::held::Held::default(),
         })
     }
 }

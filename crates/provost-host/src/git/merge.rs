@@ -1,6 +1,9 @@
 //! Merges trees without a checkout.
 
-use provost_core::object::{Kind, Oid};
+use std::collections::BTreeSet;
+
+use provost_core::object::{Kind, Mode, Oid};
+use provost_core::pack;
 use provost_core::path::RawPath;
 
 use super::run::{failed, unexpected};
@@ -29,8 +32,9 @@ impl Repository {
         };
         let dress = |oid: &Oid, parents: &[Oid]| {
             let tree = self.tree_of(oid)?;
-            self.commit(&tree, parents, "side of a merge", &nobody, &nobody)
+            self.commit_aside(&tree, parents, "side of a merge", &nobody)
         };
+        let sides = [self.tree_of(ours)?, self.tree_of(theirs)?];
         let base = dress(base, &[])?;
         let ours = dress(ours, std::slice::from_ref(&base))?;
         let theirs = dress(theirs, std::slice::from_ref(&base))?;
@@ -52,7 +56,7 @@ impl Repository {
         match output.status.code() {
             Some(0) => {
                 let tree = tree.ok_or_else(|| unexpected("merge-tree"))?;
-                self.read_tree(&tree)?;
+                self.hold_tree(&tree, &sides)?;
                 Ok(Merged::Clean(tree))
             }
             Some(1) => {
@@ -63,6 +67,28 @@ impl Repository {
             }
             _ => Err(failed("merge-tree".to_owned(), &output)),
         }
+    }
+
+    /// Holds what `tree` has and none of `known`, which git wrote where a clean-up finds it.
+    fn hold_tree(&self, tree: &Oid, known: &[Oid]) -> Result<(), GitError> {
+        let known = known.iter().map(|oid| self.read_tree(oid));
+        let known = known.collect::<Result<Vec<_>, _>>()?;
+        let read = self.read_tree(tree)?;
+        let mut writer = pack::Writer::new(self.format);
+        for (oid, bytes) in &read.trees {
+            if !known.iter().any(|it| it.trees.contains_key(oid)) {
+                writer.push(pack::Entry::named(oid.clone(), Kind::Tree, bytes));
+            }
+        }
+        let nodes = known.iter().flat_map(|it| it.files.values());
+        let there: BTreeSet<&Oid> = nodes.map(|node| &node.oid).collect();
+        let mut batch = self.batch()?;
+        for node in read.files.values() {
+            if node.mode != Mode::Gitlink && !there.contains(&node.oid) {
+                writer.add(Kind::Blob, &batch.one(&node.oid, Kind::Blob)?)?;
+            }
+        }
+        self.write_pack(writer.finish())
     }
 
     /// The tree itself, or that of the commit.

@@ -1,9 +1,10 @@
 //! Reads refs, and writes those that are ours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::object::{ObjectFormat, Oid};
+use provost_core::object::{Kind, ObjectFormat, Oid};
 use provost_core::run::refs::{BRANCHES, KEPT};
+use provost_core::tree;
 
 use super::plain::{self, Made};
 use super::run::{failed, unexpected};
@@ -24,8 +25,18 @@ pub enum Expected {
 }
 
 impl Repository {
-    /// Sets one of our own refs, if it is where it is expected.
+    /// Sets one of our own refs, if it is where it is expected, to a commit that is there.
     pub fn keep(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
+        self.point(name, new, expected)?;
+        // A clean-up may have begun before the ref was there, and taken what nothing held.
+        let read = self.commit_tree(new);
+        let read = read.and_then(|tree| self.batch()?.one(&tree, Kind::Tree));
+        read.map(drop).inspect_err(|_| {
+            let _ = self.delete_ref(name, new);
+        })
+    }
+
+    fn point(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
         check(name, OURS)?;
         let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
         if may_be_new && self.is_plain && loose::is_ours_alone(&self.objects) {
@@ -54,6 +65,52 @@ impl Repository {
         }
         self.moved(name, &Expected::Is(expected.clone()))?;
         Err(failed("update-ref".to_owned(), &output))
+    }
+
+    /// Those of `refs` that lead to something that is not there any more, or that needs such a thing.
+    pub fn dangling<'a>(
+        &self,
+        refs: impl Iterator<Item = (&'a String, &'a Oid)>,
+    ) -> Result<Vec<String>, GitError> {
+        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        for (name, oid) in refs {
+            match self.batch()?.one(oid, Kind::Commit) {
+                Ok(bytes) => rest.push((name, oid, tree::commit_parents(&bytes))),
+                Err(GitError::Missing { .. }) => found.push(name.clone()),
+                Err(error) => return Err(error),
+            }
+        }
+        // What one of ours is made from is looked at itself.
+        let ours: BTreeSet<&Oid> = rest.iter().map(|(_, oid, _)| *oid).collect();
+        let lines = |oid: &Oid, parents: &[Oid]| {
+            let others = parents.iter().filter(|parent| !ours.contains(parent));
+            let others = others.map(|parent| format!("^{parent}\n"));
+            format!("{oid}\n{}", others.collect::<String>())
+        };
+        let every = rest.iter().map(|(_, oid, parents)| lines(oid, parents));
+        let all: String = every.collect();
+        if all.is_empty() || self.is_whole(all)? {
+            return Ok(found);
+        }
+        for (name, oid, parents) in &rest {
+            if !self.is_whole(lines(oid, parents))? {
+                found.push((*name).clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether everything is there that the commits in `lines` lead to.
+    fn is_whole(&self, lines: String) -> Result<bool, GitError> {
+        let arguments = ["rev-list", "--objects", "--quiet", "--stdin"];
+        let input = lines.into_bytes();
+        let output = self.git.call(&self.at_refs(), &arguments, input)?;
+        let missing = ["missing", "bad object", "unable to read", "Could not read"];
+        match output.status.success() {
+            true => Ok(true),
+            false if missing.iter().any(|word| output.words.contains(word)) => Ok(false),
+            false => Err(failed("rev-list".to_owned(), &output)),
+        }
     }
 
     /// The refs below `prefix`, such as `refs/provost/`.

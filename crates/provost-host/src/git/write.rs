@@ -9,9 +9,6 @@ use provost_core::pack;
 use super::run::unexpected;
 use super::{GitError, Place, Repository, loose};
 
-/// From how many objects on a pack is kept as one.
-const KEEP_PACK: u32 = 100;
-
 /// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
@@ -38,7 +35,8 @@ impl Person {
 }
 
 impl Repository {
-    /// Puts the objects of a pack into the object store; when it returns they are on disk.
+    /// Puts the objects of a pack into the object store; when it returns they are on disk, and held
+    /// there until a ref leads to them.
     pub fn write_pack(&self, pack: Vec<u8>) -> Result<(), GitError> {
         let count = pack
             .get(8..12)
@@ -48,18 +46,22 @@ impl Repository {
         if count == 0 {
             return Ok(());
         }
-        if count >= KEEP_PACK {
-            self.git
-                .run(&self.at_side(), &["index-pack", "--stdin"], pack)?;
-        } else if loose::is_ours_alone(&self.objects) {
-            let objects = pack::read(&pack, self.format).map_err(|_| unexpected("pack"))?;
+        self.hold(pack, count)
+    }
+
+    /// Writes one object that nothing will lead to; a clean-up may take it any time.
+    fn write_aside(&self, kind: Kind, bytes: &[u8]) -> Result<Oid, GitError> {
+        let mut writer = pack::Writer::new(self.format);
+        let oid = writer.add(kind, bytes)?;
+        if loose::is_ours_alone(&self.objects) {
+            let objects = [(oid.clone(), (kind, bytes.to_vec()))].into();
             loose::write(&self.objects, &objects)?;
         } else {
             // Git knows which modes files need that others share.
-            self.git
-                .run(&self.at_side(), &["unpack-objects", "-q"], pack)?;
+            let arguments = ["unpack-objects", "-q"];
+            self.git.run(&self.at_side(), &arguments, writer.finish())?;
         }
-        Ok(())
+        Ok(oid)
     }
 
     /// The tree of what is staged in the index at `index`.
@@ -90,6 +92,29 @@ impl Repository {
         author: &Person,
         committer: &Person,
     ) -> Result<Oid, GitError> {
+        let text = self.commit_text(tree, parents, message, [author, committer])?;
+        self.write(Kind::Commit, text.as_bytes())
+    }
+
+    /// Writes a commit that is only needed for a moment.
+    pub(super) fn commit_aside(
+        &self,
+        tree: &Oid,
+        parents: &[Oid],
+        message: &str,
+        person: &Person,
+    ) -> Result<Oid, GitError> {
+        let text = self.commit_text(tree, parents, message, [person, person])?;
+        self.write_aside(Kind::Commit, text.as_bytes())
+    }
+
+    fn commit_text(
+        &self,
+        tree: &Oid,
+        parents: &[Oid],
+        message: &str,
+        [author, committer]: [&Person; 2],
+    ) -> Result<String, GitError> {
         let mut batch = self.batch()?;
         batch.one(tree, Kind::Tree)?;
         let mut text = format!("tree {tree}\n");
@@ -102,6 +127,6 @@ impl Repository {
         // Git takes no NUL in a message.
         text.push_str(message.replace('\0', "").trim_end());
         text.push('\n');
-        self.write(Kind::Commit, text.as_bytes())
+        Ok(text)
     }
 }

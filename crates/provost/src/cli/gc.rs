@@ -21,6 +21,7 @@ use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
 use provost_core::{size, time};
 use provost_host::clock;
+use provost_host::git::GitError;
 use serde_json::{Value, json};
 
 use super::duration::seconds;
@@ -38,7 +39,8 @@ use sweep::{Evidence, Extent, Mode, Sweep, Swept, Uncaptured};
 #[command(after_help = "\
 What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
 branch or that left nothing, workspaces they left, what they printed if they were detached, and
-directories of runs and plans that never came to anything. If no run goes on, also cached test
+directories of runs and plans that never came to anything. Refs that lead to objects which are not there
+any more go as well. If no run goes on, also cached test
 results, checkouts and prepared layers that were not used for a day.
 What stays: runs and chains that have not ended, work that has not landed (unless --older-than says
 so), branches that somebody went on with or has checked out, the bundles and the records of plans
@@ -96,8 +98,9 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
         since: gc.older_than.map(before_now),
     };
     onlooker.says("looking at the runs …");
-    let known = known(&place)?;
     let mode = if gc.dry_run { Mode::Say } else { Mode::Do };
+    let dangling = dangling(&place, mode)?;
+    let known = known(&place)?;
     let mut sweep = Sweep::new(&place, mode, onlooker)?;
     sweep.leftovers()?;
     let mut rows = Vec::new();
@@ -140,6 +143,10 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
     }
     let mut answer = answer(&sweep.total, mode, &rows, &stay, strangers);
     answer.json["records"] = json!(records);
+    answer.json["dangling"] = json!(dangling);
+    for name in &dangling {
+        answer.text += &format!("{name} led to objects that are gone\n");
+    }
     Ok(answer)
 }
 
@@ -297,6 +304,19 @@ fn answer(
         "results": total.results, "outputs": total.outputs, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
+}
+
+/// Takes refs of ours away that lead to what is gone, because git's own clean-up fails over them.
+fn dangling(place: &Place, mode: Mode) -> Result<Vec<String>, Failure> {
+    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
+    let refs = refs(place)?;
+    let found = place.repo.dangling(refs.iter()).map_err(git)?;
+    for name in found.iter().filter(|_| mode == Mode::Do) {
+        if let Some(at) = refs.get(name) {
+            place.repo.delete_ref(name, at).map_err(git)?;
+        }
+    }
+    Ok(found)
 }
 
 /// A ref of ours, and where it was seen.

@@ -7,6 +7,8 @@ mod approvals;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
+mod collected;
+#[cfg(test)]
 mod command;
 #[cfg(test)]
 mod contracts;
