@@ -10,6 +10,7 @@
 //! says what is done instead.
 
 pub mod answer;
+pub mod carried;
 pub mod claims;
 pub mod conflict;
 pub mod course;

@@ -11,6 +11,7 @@
 //! - A chain begins with what was declared, whoever had to write that down.
 
 mod analyse;
+mod carry;
 mod finish;
 mod look;
 mod manage;
@@ -23,7 +24,7 @@ use provost_core::bundle::layout::ATTESTATION;
 use provost_core::code::Code;
 use provost_core::intent::claims::TextError;
 use provost_core::intent::course::Happening;
-use provost_core::intent::record::{Intent, Viewer};
+use provost_core::intent::record::{Intent, State, Viewer};
 use provost_core::intent::run::NoRun;
 use provost_core::intent::scope::ScopeError;
 use provost_core::lease::Owner;
@@ -108,6 +109,21 @@ impl From<TextError> for ChangeError {
     }
 }
 
+/// What the owner of an intent whose time is over can do.
+const RENEW: &str = "the time of this intent is over: renew it (manage_change_intent, \
+                     action=\"renew\"), or analyse the repository and start again with \
+                     dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from \
+                     where it began";
+
+/// The refusal of a request about an intent that is closed.
+fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
+    let (id, state) = (&intent.intent_id, intent.state.name());
+    match intent.state {
+        State::Expired => wrong(format!("the intent `{id}` is {state}; {RENEW}")),
+        _ => wrong(format!("the intent `{id}` is {state}")),
+    }
+}
+
 /// A request that cannot be answered.
 fn wrong<T>(words: impl Into<String>) -> Result<T, ChangeError> {
     Err(ChangeError::Request(words.into()))
@@ -122,7 +138,7 @@ impl Ports<'_> {
         }
     }
 
-    /// The intent `intent_id` of this session, open or closed (R5).
+    /// The intent `intent_id` of this session, open or closed, as it is now (R5).
     fn own(&mut self, session: &Session, intent_id: &str) -> Result<Intent, ChangeError> {
         let known = self.registry.look(Some(intent_id))?;
         let found = known
@@ -130,7 +146,7 @@ impl Ports<'_> {
             .into_iter()
             .find(|intent| intent.intent_id == intent_id && intent.owner == session.me);
         match found {
-            Some(intent) => Ok(intent),
+            Some(intent) => Ok(intent.at(self.clock.millis())),
             None => wrong(format!(
                 "this session has no intent `{}`",
                 intent_id.chars().take(80).collect::<String>()

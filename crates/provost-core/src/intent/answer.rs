@@ -165,6 +165,15 @@ pub struct Listed {
     pub unread: Vec<Unread>,
 }
 
+/// What a renewal came to.
+#[derive(Debug)]
+pub enum Renewed {
+    /// The intent, as it is now.
+    Yes(Box<Intent>),
+    /// Its time was over, and others work on its files by now.
+    Conflict(Vec<Conflict>),
+}
+
 /// What a promotion came to.
 #[derive(Debug)]
 pub enum Promoted {

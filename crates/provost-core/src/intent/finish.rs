@@ -20,7 +20,7 @@ pub enum Status {
     Unverified,
     /// Something does not hold.
     Violated,
-    /// The analysis from before is not the one that was declared.
+    /// The time of the intent is over, or the analysis from before is not the one that was declared.
     Expired,
 }
 
@@ -42,11 +42,16 @@ impl Status {
     }
 }
 
+/// Why an intent whose time is over is not judged, in one word.
+pub const TTL_EXPIRED: &str = "ttl_expired";
+
 /// How far a finish came, and why it stopped.
 #[derive(Debug, Clone, Copy)]
 pub enum Stop<'a> {
     /// The intent waits, was refused, or is over: nobody may edit under it (R53).
     NotActive,
+    /// The time of the intent is over.
+    TimeOver,
     /// The checkout cannot be seen (R42, done right).
     Blind,
     /// Dirt is in the way (R54 to R56).
@@ -68,6 +73,7 @@ pub enum Stop<'a> {
 pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
     match stop {
         Stop::NotActive => (Status::Unverified, Some("intent_not_active")),
+        Stop::TimeOver => (Status::Expired, Some(TTL_EXPIRED)),
         Stop::Blind => (Status::Unverified, Some("git_unavailable")),
         Stop::Hygiene(_) => (Status::Unverified, Some("workspace_hygiene")),
         Stop::Expired => (Status::Expired, Some("report_digest_mismatch")),
@@ -88,7 +94,7 @@ pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
 /// Whether a person has to act (R74a).
 pub fn needs_person(stop: Stop<'_>) -> bool {
     match stop {
-        Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
+        Stop::TimeOver | Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
         Stop::NotActive => false,
         Stop::Judged { verified, .. } => verified.status == verify::Status::Violated,
     }

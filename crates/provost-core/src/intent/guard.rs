@@ -16,6 +16,9 @@ pub enum Denied {
     /// Nobody declared a change that is active now.
     #[error("no declared change is active here, so nothing may be edited")]
     NoIntent,
+    /// The change that was declared last is over.
+    #[error("the declared change {0} is expired, so nothing may be edited")]
+    Expired(String),
     /// No change covers it, whatever it declares.
     #[error("`{path}` {why}, and is a person's")]
     Never {
@@ -44,6 +47,18 @@ pub enum Denied {
     },
 }
 
+/// Whether an intent is of the agent that calls itself `named`; all are of one without a name.
+fn is_meant(intent: &Intent, named: Option<&str>) -> bool {
+    named.is_none_or(|name| intent.owner.session() == Some(name))
+}
+
+/// The change that was declared last, if its time is over; `past` are all.
+pub fn expired<'a>(past: &'a [Intent], now: i64, named: Option<&str>) -> Option<&'a Intent> {
+    let meant = past.iter().filter(|intent| is_meant(intent, named));
+    let newest = meant.max_by_key(|intent| intent.declared_at);
+    newest.filter(|intent| (*intent).clone().at(now).state == State::Expired)
+}
+
 /// The changes under which may be edited now.
 ///
 /// `named` is who the agent says it is. An agent without a name is held to all active changes of
@@ -53,10 +68,6 @@ pub fn active<'a>(
     viewer: &Viewer<'_>,
     named: Option<&str>,
 ) -> Vec<&'a Intent> {
-    let is_meant = |intent: &&Intent| match named {
-        Some(name) => intent.owner.session() == Some(name),
-        None => true,
-    };
     let may_edit = |intent: &&Intent| {
         let lives = match intent.ownership(viewer) {
             Ownership::OwnActive
@@ -67,7 +78,8 @@ pub fn active<'a>(
         };
         intent.state == State::Active && intent.edit_allowed && lives
     };
-    intents.iter().filter(is_meant).filter(may_edit).collect()
+    let meant = intents.iter().filter(|intent| is_meant(intent, named));
+    meant.filter(may_edit).collect()
 }
 
 /// Why no change may cover `path`, if none may.
@@ -165,6 +177,10 @@ mod tests {
             found.iter().map(|one| one.intent_id.as_str()).collect()
         };
         assert_eq!(names(None), ["live"]);
+        let is_over = |now| expired(&all[4..], now, None).map(|one| one.intent_id.as_str());
+        assert_eq!(is_over(9), None);
+        assert_eq!(is_over(10), Some("over"));
+        assert_eq!(expired(&all, 10, Some("ada")), None);
         assert!(names(Some("ada")).is_empty(), "another name's is no name's");
     }
 

@@ -1,10 +1,14 @@
 //! What is kept of an intent, and whose it is.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::carried::Carried;
 use super::scope::ChangeScope;
 use super::workspace::Snapshot;
 use crate::lease::Owner;
+use crate::path::RawPath;
 use crate::time;
 
 /// The newest kind of record this program reads; later ones are kept and reported (R10).
@@ -147,6 +151,15 @@ pub struct Intent {
     /// The digest of what its analysis saw of a baseline; nothing if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_sha256: Option<String>,
+    /// The intent whose analysis it is judged from, because its work began there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+    /// What its agent said it touched outside of the scope.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<RawPath>,
+    /// What was on disk at the dirty paths of its scope when a finish last accepted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<BTreeMap<RawPath, Option<String>>>,
 }
 
 /// Whose an intent is, and whether that one is alive (R20).
@@ -226,6 +239,21 @@ impl Intent {
         }
     }
 
+    /// As it is at the time `now`: an open intent whose time is over is expired, whether or not
+    /// anybody has written that down.
+    pub fn at(self, now: i64) -> Self {
+        let over = self.state.is_open() && now >= self.expires_at;
+        Self {
+            state: if over { State::Expired } else { self.state },
+            ..self
+        }
+    }
+
+    /// Whether its agent may edit now.
+    pub fn may_edit(&self) -> bool {
+        self.state == State::Active && self.edit_allowed
+    }
+
     /// When its lease ends unless it is renewed.
     pub fn lease_expires_at(&self) -> i64 {
         self.lease_renewed_at
@@ -292,6 +320,9 @@ pub(crate) mod tests {
             radius_level: "low".into(),
             snapshot: None,
             baseline_sha256: None,
+            carried: None,
+            named: Vec::new(),
+            accepted: None,
         }
     }
 

@@ -41,8 +41,11 @@ pub fn judge(
     peers: &[Peer],
     viewer: &Viewer<'_>,
 ) -> Result<(), Refusal> {
-    let intent = intent.filter(|intent| intent.state.is_open());
+    let intent = intent.filter(|it| it.state.is_open() || it.state == State::Expired);
     let intent = intent.ok_or(Refusal::NotFound)?;
+    if intent.state == State::Expired {
+        return Err(Refusal::NotRecoverable(Ownership::Expired));
+    }
     match intent.ownership(viewer) {
         Ownership::Recoverable | Ownership::OwnStale => {}
         Ownership::OwnActive => return Err(Refusal::AlreadyActive),

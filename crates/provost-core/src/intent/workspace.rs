@@ -124,6 +124,12 @@ impl Workspace {
         }
     }
 
+    /// What stood at the dirty `path` of `now` in this earlier state of a checkout whose committed
+    /// content of `path` is the same; nothing if that could not be read.
+    pub fn before<'a>(&'a self, path: &RawPath, now: &'a Self) -> Option<&'a str> {
+        self.content(path, now, None)
+    }
+
     /// The paths whose content differs in `later`, when `moved` is what differs between the trees.
     ///
     /// What cannot be read differs.

@@ -2,8 +2,8 @@
 
 use provost_core::intent::answer::{Budget, Compared, Finished, Looked};
 use provost_core::intent::claims::Judged;
-use provost_core::intent::finish::{ScopeCheck, Status};
-use provost_core::intent::record::{Intent, ScopeStatus};
+use provost_core::intent::finish::{ScopeCheck, Status, TTL_EXPIRED};
+use provost_core::intent::record::{Intent, ScopeStatus, State};
 use provost_core::intent::run::short;
 use provost_core::intent::verify::{self, Verified};
 use provost_core::structure::baseline::triggers;
@@ -308,6 +308,19 @@ fn delta_fields(delta: &Delta) -> Value {
 /// What came of judging without finishing.
 pub fn looked(found: &Looked) -> Value {
     let Some(verified) = &found.verified else {
+        if let Some(intent) = found
+            .intent
+            .as_ref()
+            .filter(|it| it.state == State::Expired)
+        {
+            return json!({
+                "mode": "verify",
+                "status": "expired",
+                "reason": TTL_EXPIRED,
+                "intent_id": intent.intent_id,
+                "next_step": "renew the intent, or analyse the repository and start again",
+            });
+        }
         return json!({
             "mode": "verify",
             "status": "unverified",
@@ -379,7 +392,7 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
     if let Some(intent) = intent {
         fields.insert("intent_id".to_owned(), json!(intent.intent_id));
         fields.insert("intent_status".to_owned(), json!(intent.state.name()));
-        fields.insert("edit_allowed".to_owned(), json!(intent.edit_allowed));
+        fields.insert("edit_allowed".to_owned(), json!(intent.may_edit()));
     }
     Value::Object(fields)
 }

@@ -1,6 +1,6 @@
 //! Writes the answers about intents.
 
-use provost_core::intent::answer::{Listed, Promoted, Recovered, Swept};
+use provost_core::intent::answer::{Listed, Promoted, Recovered, Renewed, Swept};
 use provost_core::intent::hygiene::AtStart;
 use provost_core::intent::record::{Intent, LEASE, Ownership, State, utc};
 use provost_core::intent::recover::{Refusal, Reset};
@@ -19,7 +19,7 @@ fn described(intent: &Intent, ownership: Ownership) -> Value {
         "intent_id": intent.intent_id,
         "status": intent.state.name(),
         "ownership": ownership.name(),
-        "edit_allowed": intent.edit_allowed,
+        "edit_allowed": intent.may_edit(),
         "agent_pid": intent.owner.pid,
         "agent_start_epoch": intent.agent_start_epoch,
         "agent_label": intent.agent_label,
@@ -103,23 +103,30 @@ pub fn cleared(intent_ids: &[String]) -> Value {
 }
 
 /// A lease that was renewed, or was not.
-pub fn renewed(intent_id: &str, intent: Option<&Intent>) -> Value {
+pub fn renewed(intent_id: &str, answer: &Renewed) -> Value {
     let [least, usual, most] = LEASE;
     let policy = json!({ "min_seconds": least, "default_seconds": usual, "max_seconds": most });
-    match intent {
-        Some(intent) => json!({
+    match answer {
+        Renewed::Yes(intent) => json!({
             "intent_id": intent_id,
             "lease_renewed": true,
+            "status": intent.state.name(),
+            "edit_allowed": intent.may_edit(),
             "lease_seconds": intent.lease_seconds,
             "lease_renewed_at_utc": utc(intent.lease_renewed_at),
             "lease_expires_at_utc": utc(intent.lease_expires_at()),
+            "ttl_seconds": intent.ttl_seconds,
             "expires_at_utc": utc(intent.expires_at),
             "lease_policy": policy,
         }),
-        None => json!({
+        Renewed::Conflict(others) => json!({
             "intent_id": intent_id,
             "lease_renewed": false,
-            "reason": "ttl_expired",
+            "status": State::Expired.name(),
+            "reason": "conflict",
+            "blocked_by": others.iter().map(|one| blocked_by(one, "")).collect::<Vec<_>>(),
+            "next_step": "the time of this intent was over, and others work on its files by now: \
+                          wait for them, then renew again or start again",
             "lease_policy": policy,
         }),
     }

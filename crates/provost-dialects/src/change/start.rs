@@ -57,6 +57,17 @@ pub fn started(
         return Value::Object(fields);
     };
     put("run_id", json!(short(&intent.run_id)));
+    if let Some(first) = &intent.carried {
+        put(
+            "work_in_progress",
+            json!({
+                "first_intent_id": first.intent_id,
+                "run_id": short(&intent.run_id),
+                "message": "these files have unfinished work, which is judged from the analysis it \
+                            began from until it is committed, undone or accepted",
+            }),
+        );
+    }
     if !answer.replaced.is_empty() {
         put("replaced", json!(answer.replaced));
     }

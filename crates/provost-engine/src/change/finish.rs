@@ -1,6 +1,7 @@
 //! Finishes a change (R52 to R74).
 
 mod receipt;
+mod remember;
 
 use std::collections::BTreeSet;
 
@@ -8,13 +9,13 @@ use provost_core::bundle::change::{BASELINE, BEFORE};
 use provost_core::intent::answer::{Finished, Offered};
 use provost_core::intent::claims;
 use provost_core::intent::conflict::peers;
-use provost_core::intent::course::Happening;
 use provost_core::intent::finish::{self as rules, Status, Stop, conclude};
 use provost_core::intent::hygiene::{AtFinish, Finishing, Strictness as Hygiene};
 use provost_core::intent::receipt::{inside, trail};
-use provost_core::intent::record::{Intent, Ownership, ScopeStatus, State};
+use provost_core::intent::record::{Intent, ScopeStatus, State};
 use provost_core::intent::request::{Evidence, FinishRequest, Wanted};
 use provost_core::intent::run::{RunHead, find};
+use provost_core::intent::scope::Relation;
 use provost_core::intent::verify::{After, Patch, Side, judge};
 use provost_core::intent::workspace::Workspace;
 use provost_core::object::sha256;
@@ -24,9 +25,10 @@ use provost_core::structure::baseline::Seen;
 
 use super::look::root_relative;
 use super::manage::close;
-use super::ports::Entry;
-use super::{ChangeError, Ports, Session, altered, wrong};
+use super::{ChangeError, Ports, Session, altered, is_closed, wrong};
 use receipt::{seal, write_down};
+use remember::accept;
+pub(super) use remember::{name, remember};
 
 /// Finishes a change.
 pub fn finish(
@@ -34,25 +36,23 @@ pub fn finish(
     session: &Session,
     request: &FinishRequest,
 ) -> Result<Finished, ChangeError> {
-    let now = ports.clock.millis();
     let intent = ports.own(session, &request.intent_id)?;
     match intent.state {
-        State::Active | State::Queued | State::Refused => {}
-        State::Clean | State::Expired | State::Orphaned | State::Replaced => {
-            return wrong(format!(
-                "the intent `{}` is {}",
-                intent.intent_id,
-                intent.state.name()
-            ));
-        }
+        State::Active | State::Queued | State::Refused | State::Expired => {}
+        State::Clean | State::Orphaned | State::Replaced => return is_closed(&intent),
     }
     let mut done = empty(intent, request);
-    let over = done.intent.ownership(&ports.viewer(session, now)) == Ownership::Expired;
-    if done.intent.state != State::Active || !done.intent.edit_allowed || over {
+    if !done.intent.may_edit() {
         if let Evidence::Files(files) = &request.evidence {
             rules::evidence(files, &done.intent.root, None)?;
         }
-        return stop(ports, done, Stop::NotActive);
+        let over = done.intent.state == State::Expired;
+        let why = if over {
+            Stop::TimeOver
+        } else {
+            Stop::NotActive
+        };
+        return stop(ports, done, why);
     }
     let workspace = match ports.checkout.workspace() {
         Ok(workspace) => workspace,
@@ -63,6 +63,7 @@ pub fn finish(
     };
     let evidence = resolve(ports, &done.intent, &request.evidence, &workspace)?;
     done.evidence = evidence.iter().cloned().collect();
+    done.intent = name(ports, &done.intent, &evidence)?;
     let hygiene = look(ports, session, &done.intent, &evidence, &workspace)?;
     let block = hygiene.block;
     done.hygiene = Some(hygiene);
@@ -133,7 +134,11 @@ fn stop(
         Stop::Expired => "analyse the repository and start again: the analysis this intent began \
                           from is not what it was"
             .to_owned(),
-        Stop::Scope => "undo what was not declared, or start again with a wider scope".to_owned(),
+        Stop::TimeOver => super::RENEW.to_owned(),
+        Stop::Scope => "undo what was not declared, or start again with a wider scope and \
+                        dirty_scope_policy=\"continue_own_wip\"; the analysis from after the edits \
+                        still counts"
+            .to_owned(),
         Stop::Judged { .. } => String::new(),
     });
     write_down(ports, &done, None, &[])?;
@@ -249,34 +254,6 @@ pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
     Ok(seen.ok_or_else(|| altered("the baseline from before"))?)
 }
 
-/// Writes what a scope check said into the record; the intent stays what it is (R13, done right).
-pub(super) fn remember(
-    ports: &mut Ports<'_>,
-    intent: &Intent,
-    status: ScopeStatus,
-) -> Result<Intent, ChangeError> {
-    let now = ports.clock.millis();
-    let mut kept = intent.clone();
-    ports.registry.turn(Some(&intent.intent_id), &mut |known| {
-        let mut found = known.intents.iter();
-        let Some(own) = found.find(|one| {
-            one.intent_id == intent.intent_id && one.owner == intent.owner && one.state.is_open()
-        }) else {
-            return Vec::new();
-        };
-        kept = Intent {
-            scope_status: Some(status),
-            lease_renewed_at: own.lease_renewed_at.max(now),
-            ..own.clone()
-        };
-        vec![Entry {
-            intent: kept.clone(),
-            what: Some(Happening::Checked),
-        }]
-    })?;
-    Ok(kept)
-}
-
 /// Judges the change; gives the run from after it, if there is one.
 fn verify(
     ports: &mut Ports<'_>,
@@ -354,7 +331,6 @@ fn is_stale(
     intent: &Intent,
     evidence: &BTreeSet<RawPath>,
 ) -> Result<bool, ChangeError> {
-    use provost_core::intent::scope::Relation;
     let moved = ports
         .checkout
         .moved(head.workspace.tree.as_deref(), now.tree.as_deref())?;
@@ -437,6 +413,9 @@ fn complete(
             done.receipt = None;
         }
         Err(error) => return Err(error),
+    }
+    if let Some(workspace) = done.workspace.as_ref().filter(|_| accepted) {
+        done.intent = accept(ports, &done.intent, workspace)?;
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use provost_core::bundle::change::BEFORE;
-use provost_core::intent::answer::{Listed, Promoted};
+use provost_core::bundle::change::{BASELINE, BEFORE, INTENT};
+use provost_core::intent::answer::{Listed, Promoted, Renewed};
 use provost_core::intent::conflict::{conflicts, peers};
 use provost_core::intent::course::Happening;
 use provost_core::intent::finish::{ScopeCheck, check as hold};
 use provost_core::intent::hygiene::AtStart;
 use provost_core::intent::queue::{ahead, position};
-use provost_core::intent::record::{Intent, LEASE, Ownership, State, Viewer, clamp};
+use provost_core::intent::record::{Intent, LEASE, Ownership, State, TTL, Viewer, clamp};
 use provost_core::intent::request::Evidence;
 use provost_core::intent::start::{DirtyPolicy, OnConflict, Seen, Status, advice, decide};
 use provost_core::intent::workspace::{Snapshot, Workspace};
@@ -17,10 +17,11 @@ use provost_core::lease::{Lease, Owner};
 use provost_core::path::RawPath;
 use serde_json::json;
 
-use super::finish::{changed, remember};
+use super::carry;
+use super::finish::{changed, name, remember};
 use super::ports::{Entry, IntentRegistry};
 use super::start::drifted;
-use super::{ChangeError, Ports, Session, wrong};
+use super::{ChangeError, Ports, Session, is_closed, wrong};
 
 /// Lists all intents; what is over is closed on the way (R23).
 pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeError> {
@@ -37,8 +38,13 @@ pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeEr
             (intent, ownership)
         })
         .collect();
+    let mut intents: Vec<(Intent, Ownership)> = intents;
+    // What is over is closed, and still its owner's to renew.
+    let over = |one: &Intent| one.owner == session.me && one.state == State::Expired;
+    let past = ports.registry.past()?.into_iter();
+    intents.extend(past.filter(over).map(|one| (one, Ownership::Expired)));
     let mut leases = known.leases;
-    leases.retain(|lease| lease.is_live(now, viewer.alive));
+    leases.retain(|lease| lease.is_live(now, ports.alive));
     Ok(Listed {
         intents,
         has_run,
@@ -55,8 +61,8 @@ pub fn get(
 ) -> Result<(Intent, Ownership), ChangeError> {
     let intent = ports.own(session, intent_id)?;
     match intent.state {
-        State::Active | State::Queued | State::Refused => {}
-        other => return wrong(format!("the intent `{intent_id}` is {}", other.name())),
+        State::Active | State::Queued | State::Refused | State::Expired => {}
+        State::Clean | State::Orphaned | State::Replaced => return is_closed(&intent),
     }
     touch(ports, session, intent_id)?;
     let now = ports.clock.millis();
@@ -84,26 +90,68 @@ pub(super) fn touch(
     Ok(())
 }
 
-/// Renews the lease of an intent, and says how long it lasts from now on.
+/// Renews the lease and the time of an intent, and says how long they last from now on. One whose
+/// time is over holds its files again, unless somebody else works on them by now.
 pub fn renew(
     ports: &mut Ports<'_>,
     session: &Session,
     intent_id: &str,
-    seconds: Option<i64>,
-) -> Result<Option<Intent>, ChangeError> {
-    ports.own(session, intent_id)?;
+    lease: Option<i64>,
+    ttl: Option<i64>,
+) -> Result<Renewed, ChangeError> {
+    let intent = ports.own(session, intent_id)?;
+    match intent.state {
+        State::Active | State::Queued | State::Expired => {}
+        State::Clean | State::Orphaned | State::Refused | State::Replaced => {
+            return is_closed(&intent);
+        }
+    }
     let now = ports.clock.millis();
-    let lease = clamp(seconds.or(session.lease), LEASE);
-    change(ports, session, intent_id, now, |own| {
-        Some((
-            Intent {
-                lease_renewed_at: own.lease_renewed_at.max(now),
-                lease_seconds: lease,
-                ..own.clone()
+    let alive = ports.alive;
+    let lease = clamp(lease.or(session.lease), LEASE);
+    let mut answer = Renewed::Conflict(Vec::new());
+    ports.registry.turn(Some(intent_id), &mut |known| {
+        let viewer = Viewer {
+            me: &session.me,
+            now,
+            alive,
+        };
+        let mine = |one: &&Intent| one.intent_id == intent_id && one.owner == session.me;
+        let Some(own) = known.intents.iter().find(mine) else {
+            return Vec::new();
+        };
+        let over = own.clone().at(now).state == State::Expired;
+        let others = peers(&known.intents, &known.leases, &viewer);
+        let found = conflicts(&own.scope, &others);
+        if over && own.edit_allowed && !found.is_empty() {
+            answer = Renewed::Conflict(found);
+            return Vec::new();
+        }
+        let ttl = ttl.map_or(own.ttl_seconds, |ttl| clamp(Some(ttl), TTL));
+        let until = now.saturating_add(i64::from(ttl) * 1000);
+        let intent = Intent {
+            state: match own.state {
+                State::Expired if own.edit_allowed => State::Active,
+                State::Expired => State::Queued,
+                state => state,
             },
-            None,
-        ))
-    })
+            lease_renewed_at: own.lease_renewed_at.max(now),
+            lease_seconds: lease,
+            ttl_seconds: ttl,
+            expires_at: own.expires_at.max(until),
+            ..own.clone()
+        };
+        answer = Renewed::Yes(Box::new(intent.clone()));
+        let what = over.then_some(Happening::Reset);
+        vec![Entry { intent, what }]
+    })?;
+    if let Renewed::Yes(renewed) = &answer
+        && intent.state == State::Expired
+    {
+        let facts = json!({ "ttl_seconds": renewed.ttl_seconds });
+        ports.note(Happening::Reset, renewed, facts, &[])?;
+    }
+    Ok(answer)
 }
 
 /// Renews what this owner holds; for the heartbeat of a server.
@@ -149,10 +197,7 @@ pub fn check(
 ) -> Result<(Intent, ScopeCheck), ChangeError> {
     let intent = ports.own(session, intent_id)?;
     if !intent.state.is_open() {
-        return wrong(format!(
-            "the intent `{intent_id}` is {}",
-            intent.state.name()
-        ));
+        return is_closed(&intent);
     }
     let workspace = ports.checkout.workspace()?;
     let evidence: BTreeSet<RawPath> = changed(ports, &intent.root, evidence, &workspace)?;
@@ -160,6 +205,7 @@ pub fn check(
         return wrong("the evidence names no file");
     }
     let found = hold(&intent.scope, &evidence);
+    let intent = name(ports, &intent, &evidence)?;
     let intent = remember(ports, &intent, found.status)?;
     let facts = json!({ "status": found.status.name(), "evidence": found.actual });
     ports.note(Happening::Checked, &intent, facts, &[])?;
@@ -178,8 +224,8 @@ pub fn clear(
             // It held nothing; there is nothing to give back, and that is fine.
             return Ok(vec![intent.intent_id]);
         }
-        if !intent.state.is_open() {
-            return wrong(format!("the intent `{id}` is {}", intent.state.name()));
+        if !intent.state.is_open() && intent.state != State::Expired {
+            return is_closed(&intent);
         }
         vec![id.to_owned()]
     } else {
@@ -195,7 +241,7 @@ pub fn clear(
     Ok(closed.into_iter().map(|one| one.intent_id).collect())
 }
 
-/// Closes open intents of this session; gives those that were.
+/// Closes open and expired intents of this session; gives those that were.
 pub(super) fn close(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -203,9 +249,11 @@ pub(super) fn close(
     state: State,
 ) -> Result<Vec<Intent>, ChangeError> {
     let mut closed = Vec::new();
-    ports.registry.turn(None, &mut |known| {
+    let named = ids.first().map(String::as_str);
+    ports.registry.turn(named, &mut |known| {
         let mine = known.intents.iter().filter(|one| {
-            one.owner == session.me && one.state.is_open() && ids.contains(&one.intent_id)
+            let ends = one.state.is_open() || one.state == State::Expired;
+            one.owner == session.me && ends && ids.contains(&one.intent_id)
         });
         let entries: Vec<Entry> = mine
             .map(|one| Entry {
@@ -230,6 +278,9 @@ pub fn promote(
 ) -> Result<Promoted, ChangeError> {
     let now = ports.clock.millis();
     let intent = ports.own(session, intent_id)?;
+    if intent.state == State::Expired {
+        return is_closed(&intent);
+    }
     if intent.state != State::Queued {
         return wrong(format!(
             "only a queued intent is promoted; `{intent_id}` is {}",
@@ -237,18 +288,26 @@ pub fn promote(
         ));
     }
     let heads = ports.shelf.heads()?;
-    let Some(head) = heads.iter().find(|head| head.run_id == intent.run_id) else {
+    let head = heads.iter().find(|head| head.run_id == intent.run_id);
+    if head.is_none() && intent.carried.is_none() {
         return Ok(Promoted::RunEvicted(Box::new(intent)));
-    };
-    ports.chronicle.put_report(intent_id, BEFORE, head)?;
+    }
     let workspace = match ports.checkout.workspace() {
         Ok(workspace) => Ok(workspace),
         Err(error) => Err(error.verdict().reason),
     };
-    let moved = match &workspace {
-        Ok(now) => drifted(ports, head, now)?,
-        Err(_) => BTreeSet::new(),
+    let (moved, carry) = match (&workspace, head) {
+        (Ok(now), Some(head)) => {
+            let carry = carry::find(ports, &intent.root, &intent.scope, now)?;
+            (drifted(ports, head, now)?, carry)
+        }
+        _ => (BTreeSet::new(), None),
     };
+    match (&carry, head) {
+        (Some(carry), _) => carry.keep(ports, intent_id)?,
+        (None, Some(head)) => ports.chronicle.put_report(intent_id, BEFORE, head)?,
+        (None, None) => {}
+    }
     let alive = ports.alive;
     let mut answer = Promoted::RunEvicted(Box::new(intent.clone()));
     ports.registry.turn(None, &mut |known| {
@@ -266,6 +325,10 @@ pub fn promote(
             );
             return Vec::new();
         };
+        let own = match &carry {
+            Some(carry) => &carry.onto(own.clone()),
+            None => own,
+        };
         let (decided, entry) = settle(own, &known.intents, &known.leases, &workspace, &viewer);
         answer = decided;
         if let Promoted::Active(_, _, stale) = &mut answer {
@@ -274,11 +337,19 @@ pub fn promote(
         entry.into_iter().collect()
     })?;
     if let Promoted::Active(promoted, ..) = &answer {
-        // The file says what was declared and stays; what became of it is in the record.
-        let before = (BEFORE, promoted.report_digest.clone());
         let facts = json!({ "workspace_digest": promoted.workspace_digest });
         ports.begin(&intent)?;
-        ports.note(Happening::Promoted, promoted, facts, &[before])?;
+        let mut files = vec![(BEFORE, promoted.report_digest.clone())];
+        if carry.is_some() {
+            // What was declared and what it is judged from fit together.
+            let document = serde_json::to_value(promoted).unwrap_or_default();
+            files.push(ports.keep(intent_id, INTENT, &document)?);
+            let baseline = promoted.baseline_sha256.clone();
+            files.extend(baseline.map(|sha256| (BASELINE, sha256)));
+        }
+        ports.note(Happening::Promoted, promoted, facts, &files)?;
+    } else if let (Some(_), Some(head)) = (&carry, head) {
+        ports.chronicle.put_report(intent_id, BEFORE, head)?;
     }
     Ok(answer)
 }

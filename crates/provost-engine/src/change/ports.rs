@@ -44,6 +44,9 @@ pub trait IntentRegistry {
     /// Everything as it is, without a turn.
     fn look(&mut self, named: Option<&str>) -> Result<Known, PortError>;
 
+    /// Every intent under which could be edited, open or closed, by when it was declared.
+    fn past(&mut self) -> Result<Vec<Intent>, PortError>;
+
     /// Renews the leases of all open intents of `owner` whose time is not over; gives their number.
     fn renew_all(&mut self, owner: &Owner, now: i64) -> Result<usize, PortError>;
 

@@ -24,7 +24,7 @@ pub fn recover(
     let has_run = find(&heads, run).is_ok();
     let alive = ports.alive;
     let mut answer = Recovered::No(Refusal::NotFound);
-    ports.registry.turn(None, &mut |known| {
+    ports.registry.turn(Some(intent_id), &mut |known| {
         let viewer = Viewer {
             me: &session.me,
             now,

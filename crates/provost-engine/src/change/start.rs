@@ -12,7 +12,7 @@ use provost_core::intent::record::{Intent, LEASE, Ownership, State, TTL, VERSION
 use provost_core::intent::recover::{Sweep, closing};
 use provost_core::intent::request::StartRequest;
 use provost_core::intent::run::{RunHead, newest};
-use provost_core::intent::start::{Seen, Status, advice, continues, decide};
+use provost_core::intent::start::{OnConflict, Seen, Status, advice, continues, decide};
 use provost_core::intent::workspace::{Snapshot, Workspace};
 use provost_core::json;
 use provost_core::object::sha256;
@@ -21,6 +21,7 @@ use provost_core::structure::baseline;
 use provost_core::structure::blast::{artifact_id, radius};
 use serde_json::{Value, json};
 
+use super::carry::{self, Carry};
 use super::look::budget_of;
 use super::ports::{Entry, Known};
 use super::{ChangeError, Ports, Session, wrong};
@@ -51,17 +52,22 @@ pub fn start(
     // On disk before anybody can see the intent; a start that is refused leaves it for gc.
     let intent_id = ports.names.intent_id(now)?;
     let draft = draft(session, request, &head, &workspace, intent_id, now);
+    let waits = request.on_conflict == OnConflict::Queue && has_conflict(ports, session, request)?;
+    let carry = match &workspace {
+        // Who waits is given what it goes on with when its turn comes.
+        Ok(workspace) if !waits => carry::find(ports, &request.root, &request.scope, workspace)?,
+        _ => None,
+    };
+    let draft = match &carry {
+        Some(carry) => carry.onto(draft),
+        None => draft,
+    };
     let mut answer = Started::needs_analysis(Vec::new());
     let report = ports.shelf.report(&head)?;
     let paths = super::look::root_relative(&request.root, &request.scope);
     let blast = radius(&report, &paths, request.depth);
     let level = super::look::level_word(blast.radius_level);
-    ports
-        .chronicle
-        .put_report(&draft.intent_id, BEFORE, &head)?;
-    if draft.baseline_sha256.is_some() {
-        ports.keep(&draft.intent_id, BASELINE, &accepted(&head))?;
-    }
+    keep_before(ports, &draft, &head, carry.as_ref())?;
     let alive = ports.alive;
     let mut replaced = Vec::new();
     ports.registry.turn(None, &mut |known| {
@@ -70,7 +76,8 @@ pub fn start(
             now,
             alive,
         };
-        let (decided, entries) = settle(request, &workspace, &draft, level, known, &viewer);
+        let asked = Asked { request, waits };
+        let (decided, entries) = settle(&asked, &workspace, &draft, level, known, &viewer);
         answer = decided;
         let others = entries.iter().map(|one| &one.intent);
         let others = others.filter(|one| one.intent_id != draft.intent_id);
@@ -92,6 +99,36 @@ pub fn start(
     }
     write_down(ports, &mut answer)?;
     Ok(answer)
+}
+
+/// Whether somebody else stands in the way now.
+fn has_conflict(
+    ports: &mut Ports<'_>,
+    session: &Session,
+    request: &StartRequest,
+) -> Result<bool, ChangeError> {
+    let known = ports.registry.look(None)?;
+    let viewer = ports.viewer(session, ports.clock.millis());
+    let others = peers(&known.intents, &known.leases, &viewer);
+    Ok(!conflicts(&request.scope, &others).is_empty())
+}
+
+/// Keeps what an intent begins from.
+fn keep_before(
+    ports: &mut Ports<'_>,
+    draft: &Intent,
+    head: &RunHead,
+    carry: Option<&Carry>,
+) -> Result<(), ChangeError> {
+    let id = &draft.intent_id;
+    if let Some(carry) = carry {
+        return Ok(carry.keep(ports, id)?);
+    }
+    ports.chronicle.put_report(id, BEFORE, head)?;
+    if draft.baseline_sha256.is_some() {
+        ports.keep(id, BASELINE, &accepted(head))?;
+    }
+    Ok(())
 }
 
 /// Refuses paths that are another name for a file: somebody else may have declared it by its own.
@@ -136,15 +173,23 @@ fn entries(intent: &Intent, intents: &[Intent]) -> Vec<Entry> {
     replaced.chain([new]).collect()
 }
 
+/// What is asked of a turn of the registry.
+struct Asked<'a> {
+    request: &'a StartRequest,
+    /// Whether the request was prepared to wait; then it waits, although nobody is left by now.
+    waits: bool,
+}
+
 /// Decides in a turn of the registry.
 fn settle(
-    request: &StartRequest,
+    asked: &Asked<'_>,
     workspace: &Result<Workspace, String>,
     draft: &Intent,
     level: &str,
     known: &Known,
     viewer: &Viewer<'_>,
 ) -> (Started, Vec<Entry>) {
+    let request = asked.request;
     let others = peers(&known.intents, &known.leases, viewer);
     let found = conflicts(&request.scope, &others);
     let hygiene = workspace
@@ -154,7 +199,10 @@ fn settle(
         Ok(dirt) => Seen::All(dirt),
         Err(why) => Seen::Nothing(why),
     };
-    let status = decide(&found, seen, request.on_conflict, request.policy);
+    let status = match decide(&found, seen, request.on_conflict, request.policy) {
+        Status::Active if asked.waits => Status::Queued,
+        status => status,
+    };
     let mut intent = Intent {
         state: match status {
             Status::Active => State::Active,
@@ -289,6 +337,9 @@ fn draft(
         radius_level: String::new(),
         baseline_sha256: (head.baseline != baseline::Seen::Missing)
             .then(|| digest(&accepted(head))),
+        carried: None,
+        named: Vec::new(),
+        accepted: None,
         snapshot: workspace.map(|workspace| Snapshot {
             captured_at: now,
             workspace: workspace.clone(),

@@ -73,6 +73,17 @@ impl IntentRegistry for SimIntents {
         self.power.call(|| self.known(named))
     }
 
+    fn past(&mut self) -> Result<Vec<Intent>, PortError> {
+        let Self { power, intents, .. } = self;
+        power.call(|| {
+            intents
+                .values()
+                .filter(|it| it.edit_allowed)
+                .cloned()
+                .collect()
+        })
+    }
+
     fn renew_all(&mut self, _: &Owner, _: i64) -> Result<usize, PortError> {
         self.power.call(|| 0)
     }

@@ -51,6 +51,26 @@ impl IntentRegistry for Registry {
         look().map_err(refuse)
     }
 
+    fn past(&mut self) -> Result<Vec<Intent>, PortError> {
+        let past = self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT intent_id, record, digest FROM intent
+                 WHERE json_valid(record) AND json_extract(record, '$.edit_allowed')
+                 ORDER BY declared_at, intent_id",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut intents = Vec::new();
+            while let Some(row) = rows.next()? {
+                let intent_id: String = row.get(0)?;
+                let (record, digest): (String, String) = (row.get(1)?, row.get(2)?);
+                // What cannot be read is told where intents are listed.
+                intents.extend(parse(&intent_id, &record, &digest));
+            }
+            Ok(intents)
+        });
+        past.map_err(refuse)
+    }
+
     fn renew_all(&mut self, owner: &Owner, now: i64) -> Result<usize, PortError> {
         let mut renewed = 0;
         self.turn(None, &mut |known| {

@@ -139,8 +139,8 @@ fn manage(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
         }
         "get" | "check" | "promote" | "renew" | "reset_workspace" => {
             let id = id()?;
-            let seconds = if action == "renew" { lease } else { ttl };
-            return of_one(office, &session, action, &id, evidence.as_ref(), seconds);
+            let times = Times { lease, ttl };
+            return of_one(office, &session, action, &id, evidence.as_ref(), &times);
         }
         other => {
             let other: String = other.chars().take(80).collect();
@@ -149,14 +149,20 @@ fn manage(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     })
 }
 
-/// What is asked about one intent; `seconds` are those of its time or of its lease.
+/// How long an intent and its lease shall last, in seconds.
+struct Times {
+    lease: Option<i64>,
+    ttl: Option<i64>,
+}
+
+/// What is asked about one intent.
 fn of_one(
     office: &mut Office,
     session: &Session,
     action: &str,
     id: &str,
     evidence: Option<&Evidence>,
-    seconds: Option<i64>,
+    times: &Times,
 ) -> Result<Value, Trouble> {
     Ok(match action {
         "check" => {
@@ -170,11 +176,12 @@ fn of_one(
         }
         "promote" => payload::promoted(&office.with(|ports| change::promote(ports, session, id))?),
         "renew" => {
-            let kept = office.with(|ports| change::renew(ports, session, id, seconds))?;
-            payload::renewed(id, kept.as_ref())
+            let Times { lease, ttl } = *times;
+            let answer = office.with(|ports| change::renew(ports, session, id, lease, ttl))?;
+            payload::renewed(id, &answer)
         }
         "reset_workspace" => {
-            let answer = office.with(|ports| change::reset(ports, session, id, seconds))?;
+            let answer = office.with(|ports| change::reset(ports, session, id, times.ttl))?;
             payload::reset(id, answer.as_ref())
         }
         _ => {

@@ -123,6 +123,8 @@ struct Walls {
     top: PathBuf,
     /// The changes under which may be edited.
     intents: Vec<Intent>,
+    /// The change that would be one of them if its time were not over.
+    expired: Option<String>,
 }
 
 impl Walls {
@@ -149,11 +151,18 @@ impl Walls {
         let name = std::env::var("PROVOST_AGENT").ok();
         let name = name.as_deref().filter(|name| !name.is_empty());
         let active = guard::active(&known, &viewer, name);
-        let intents = active.into_iter().cloned().collect();
+        let intents: Vec<Intent> = active.into_iter().cloned().collect();
+        let mut expired = None;
+        if intents.is_empty() && path.symlink_metadata().is_ok() {
+            let past = Registry::glance(&path, |registry| Ok::<_, Failure>(registry.past()?))?;
+            let over = guard::expired(&past, viewer.now, name);
+            expired = over.map(|intent| intent.intent_id.clone());
+        }
         Ok(Self {
             place,
             top,
             intents,
+            expired,
         })
     }
 
@@ -226,7 +235,10 @@ fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
     }
     let active: Vec<&Intent> = walls.intents.iter().collect();
     for path in &inside {
-        guard::judge(path, &active).map_err(|why| refusal(&why, &active))?;
+        guard::judge(path, &active).map_err(|why| match (&why, &walls.expired) {
+            (Denied::NoIntent, Some(id)) => refusal(&Denied::Expired(id.clone()), &active),
+            _ => refusal(&why, &active),
+        })?;
     }
     Ok(())
 }
@@ -236,6 +248,10 @@ fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
     let failure = Failure::of(Code::HookDenied, why);
     match why {
         Denied::NoIntent => failure.hint(begin()),
+        Denied::Expired(id) => failure.hint(format!(
+            "provost change --agent NAME renew {id}; or manage_change_intent of provost mcp with \
+             action=\"renew\""
+        )),
         Denied::Never { .. } => failure.hint("leave it alone"),
         Denied::Forbidden { intent_id, .. } => failure.hint(format!(
             "finish {intent_id}, and start a change that permits it"

@@ -1,0 +1,85 @@
+//! Writes into the record of an intent what checks and finishes learn about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::intent::course::Happening;
+use provost_core::intent::record::{Intent, ScopeStatus};
+use provost_core::intent::scope::Relation;
+use provost_core::intent::workspace::Workspace;
+use provost_core::path::RawPath;
+
+use super::super::ports::Entry;
+use super::super::{ChangeError, Ports};
+
+/// Remembers what an agent says it touched outside of its scope: that began where the intent did.
+pub(in super::super) fn name(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    evidence: &BTreeSet<RawPath>,
+) -> Result<Intent, ChangeError> {
+    let outside = |path: &&RawPath| {
+        intent.scope.relation(path) == Relation::Outside && !intent.named.contains(*path)
+    };
+    let new: Vec<RawPath> = evidence.iter().filter(outside).cloned().collect();
+    if new.is_empty() {
+        return Ok(intent.clone());
+    }
+    write(ports, intent, None, |own| {
+        own.named.extend(new.iter().cloned());
+    })
+}
+
+/// Remembers what a finish accepted.
+pub(super) fn accept(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    workspace: &Workspace,
+) -> Result<Intent, ChangeError> {
+    let declared = |path: &RawPath| intent.scope.relation(path) != Relation::Outside;
+    let dirty = workspace.dirty.iter();
+    let dirty = dirty.filter(|(path, _)| declared(path));
+    let accepted: BTreeMap<RawPath, Option<String>> = dirty
+        .map(|(path, dirt)| (path.clone(), dirt.disk.clone()))
+        .collect();
+    write(ports, intent, None, |own| {
+        own.accepted = Some(accepted.clone());
+    })
+}
+
+/// Changes the record of an open intent in one turn; gives it as it is then.
+fn write(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    what: Option<Happening>,
+    change: impl Fn(&mut Intent),
+) -> Result<Intent, ChangeError> {
+    let mut kept = intent.clone();
+    ports.registry.turn(Some(&intent.intent_id), &mut |known| {
+        let mut found = known.intents.iter();
+        let Some(own) = found.find(|one| {
+            one.intent_id == intent.intent_id && one.owner == intent.owner && one.state.is_open()
+        }) else {
+            return Vec::new();
+        };
+        kept = own.clone();
+        change(&mut kept);
+        vec![Entry {
+            intent: kept.clone(),
+            what,
+        }]
+    })?;
+    Ok(kept)
+}
+
+/// Writes what a scope check said into the record; the intent stays what it is (R13, done right).
+pub(in super::super) fn remember(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+    status: ScopeStatus,
+) -> Result<Intent, ChangeError> {
+    let now = ports.clock.millis();
+    write(ports, intent, Some(Happening::Checked), |own| {
+        own.scope_status = Some(status);
+        own.lease_renewed_at = own.lease_renewed_at.max(now);
+    })
+}
