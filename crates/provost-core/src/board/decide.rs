@@ -135,6 +135,14 @@ pub enum Refusal {
         /// Who was named.
         claimed: String,
     },
+    /// It ended, and nothing about it changes any more.
+    #[error("{task} is {status} and stays as it ended")]
+    Ended {
+        /// Which task.
+        task: TaskId,
+        /// How it ended.
+        status: Status,
+    },
     /// Somebody is at work on it.
     #[error("`{owner}` is at work on {task} already")]
     Taken {
@@ -202,6 +210,7 @@ impl Refusal {
             }
             Self::UnknownDependency(_) => Code::DependencyNotMet,
             Self::NotInProgress { .. } | Self::Taken { .. } => Code::InvalidTransition,
+            Self::Ended { .. } => Code::ConcurrencyConflict,
             Self::NotOwner { .. } => Code::NonCompliant,
             Self::Forbidden { .. } | Self::TooManyLocks { .. } => Code::LockConflict,
             Self::Absolute(_) => Code::SchemaInvalid,
@@ -255,6 +264,17 @@ impl Board {
             board,
             doubts,
         })
+    }
+
+    /// Refuses what would change a task that ended.
+    pub(super) fn require_open(&self, task: &TaskId) -> Result<(), Refusal> {
+        match self.row(task)?.status {
+            status if status.is_terminal() => Err(Refusal::Ended {
+                task: task.clone(),
+                status,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What does not fit together.
@@ -328,6 +348,7 @@ impl Board {
         if row.status == report.status && earlier == Some(&report.result) {
             return Ok(None);
         }
+        self.require_open(&report.task_id)?;
         let last = self.log(&report.task_id).last().or(report.log_end.as_ref());
         let end = last.map(|line| LastEntry {
             code: line.code,

@@ -114,6 +114,9 @@ pub enum Fault {
     /// An ended task keeps its owner.
     #[error("a task that is {0} keeps its owner")]
     OwnerKept(Status),
+    /// An ended task has no pulse any more.
+    #[error("a task that is {0} stays as it ended")]
+    Ended(Status),
     /// Nobody would work on it.
     #[error("a task in progress needs an owner")]
     NoOwner,
@@ -138,7 +141,7 @@ impl Fault {
     pub fn code(&self) -> Code {
         match self {
             Self::UnknownTask(_) | Self::NoOwner => Code::LedgerInconsistent,
-            Self::Exists(_) | Self::Reused => Code::ConcurrencyConflict,
+            Self::Exists(_) | Self::Ended(_) | Self::Reused => Code::ConcurrencyConflict,
             Self::NoStep { .. } | Self::OwnerKept(_) => Code::InvalidTransition,
         }
     }
@@ -311,6 +314,11 @@ fn check_step(row: &Row, delta: &Delta) -> Result<(), Fault> {
     }
     if from.is_terminal() && row.owner != delta.owner {
         return Err(Fault::OwnerKept(from));
+    }
+    let mut pulse = row.pulse.clone();
+    pulse.update(&delta.pulse);
+    if from.is_terminal() && pulse != row.pulse {
+        return Err(Fault::Ended(from));
     }
     if to == Status::InProgress && delta.owner.trim().is_empty() {
         return Err(Fault::NoOwner);

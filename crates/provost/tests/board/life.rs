@@ -27,6 +27,17 @@ fn a_task_goes_from_its_assignment_to_its_result() {
     desk.granted(&["result", &desk.write("report.md", report)]);
     let shown = desk.granted(&["show"]);
     assert_eq!(shown["version"], 6);
+    // The same result again changes nothing; another one is refused, and so is more of its log.
+    desk.granted(&["result", &desk.write("report.md", report)]);
+    let other = desk.write("other.md", report.replace("src/a/x.rs", "src/a/y.rs"));
+    let more = desk.log(1, 2, None);
+    for late in [
+        vec!["result", &other],
+        vec!["worklog", "T-1", "--append", &more],
+    ] {
+        assert_eq!(desk.refused(&late), "CONCURRENCY_CONFLICT");
+    }
+    assert_eq!(desk.granted(&["show"]), shown);
     assert_eq!(shown["rows"][0]["status"], "done");
     assert_eq!(shown["locks"], json!([]));
     assert_eq!(shown["next_actions"], json!([]));

@@ -31,7 +31,7 @@ impl Board {
             Fact::Locked { task_id, resources } => self.lock(task_id, resources)?,
             Fact::Released { task_id, resources } => self.release(task_id, resources)?,
             Fact::Logged { task_id, lines } => {
-                self.row(task_id)?;
+                self.require_open(task_id)?;
                 self.card_of(task_id).log.extend_from_slice(lines);
             }
         }
@@ -88,6 +88,7 @@ impl Board {
     }
 
     fn end(&mut self, ended: &Ended) -> Result<(), Refusal> {
+        self.require_open(&ended.task_id)?;
         let row = self.row(&ended.task_id)?;
         let mut step = Step::new(&ended.task_id, row.status, ended.status, &row.owner);
         step.code = ended.code;
@@ -146,7 +147,9 @@ impl Board {
         let from = before.as_ref().map_or(Status::Todo, |row| row.status);
         if from == delta.status {
             // A sign of life, a replay, or a new row as it begins.
-            self.note_origin(delta);
+            if !from.is_terminal() {
+                self.note_origin(delta);
+            }
             return Ok(());
         }
         let blocker = blockers.iter().find(|one| one.task_id == *task);

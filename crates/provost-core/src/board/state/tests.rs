@@ -14,6 +14,8 @@ const RUN: &str = "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d";
 /// Nested and apart, so that some requests get in each other's way.
 const PLACES: [&str; 5] = ["a", "a/b", "a/b/c", "d", "e/f"];
 
+const FAILED: Code = Code::AcceptanceFailed;
+
 fn task(number: u8) -> TaskId {
     TaskId::parse(&format!("T-{number}")).unwrap()
 }
@@ -208,6 +210,65 @@ fn what_a_delta_may_not_is_refused_by_its_rule() {
         ("ahead of time", apply(2, vec![future]), Code::SchemaInvalid),
         ("blocked without a word", unsaid, MissingRequiredInput),
     ]);
+}
+
+#[test]
+fn a_task_that_ended_stays_as_it_is() {
+    use Status::{Blocked, Canceled, Done, Failed};
+    let ended = |status| match status {
+        Done | Failed => after(vec![assign(1, 0, &[]), report(1, status, Some(FAILED))]),
+        _ => after(vec![
+            assign(1, 0, &[]),
+            apply(1, vec![delta("c", 1, status)]),
+        ]),
+    };
+    for status in [Done, Failed, Canceled] {
+        let board = ended(status);
+        let version = board.version();
+        let Request::Result(mut other) = report(1, status, Some(FAILED)) else {
+            unreachable!()
+        };
+        other.result = json!({ "status": status, "files_touched": ["other"] });
+        let mut alive = delta("x", 1, status);
+        alive.pulse.last_heartbeat_at = Some("1970-01-01T00:00:00Z".to_owned());
+        let mut mine = delta("x", 1, status);
+        mine.owner = "bob".to_owned();
+        let line = LogLine {
+            line: "{}".to_owned(),
+            code: None,
+            next_step: String::new(),
+        };
+        let log = Request::Log {
+            task_id: task(1),
+            lines: vec![line],
+        };
+        let conflict = Code::ConcurrencyConflict;
+        let cases = [
+            ("other bytes", Request::Result(other), conflict),
+            ("done", report(1, Done, None), conflict),
+            ("blocked", report(1, Blocked, Some(FAILED)), conflict),
+            ("a log", log, conflict),
+            ("a pulse", apply(version, vec![alive]), conflict),
+            (
+                "an owner",
+                apply(version, vec![mine]),
+                Code::InvalidTransition,
+            ),
+            ("a beat", beat(1, "ada"), Code::InvalidTransition),
+            ("a lock", lock(1, &["d"]), Code::InvalidTransition),
+            ("an assignment", assign(1, 0, &[]), Code::InvalidTransition),
+        ];
+        for (name, request, want) in cases {
+            if name == "done" && status == Done {
+                continue;
+            }
+            assert_eq!(refusal(&board, request), Some(want), "{status}: {name}");
+        }
+        if status != Canceled {
+            let replay = board.decide(report(1, status, Some(FAILED)), 0).unwrap();
+            assert_eq!((replay.fact, &replay.board), (None, &board), "{status}");
+        }
+    }
 }
 
 #[test]
