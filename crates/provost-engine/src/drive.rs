@@ -90,8 +90,7 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     if state.finished.is_some() {
         return Ok(());
     }
-    record(ports, &mut state, Fact::Resumed { owner })?;
-    ports.ledger.settle()
+    record(ports, &mut state, Fact::Resumed { owner })
 }
 
 /// Drives the run to its seal, or to where it has to wait for a person.
@@ -106,8 +105,6 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                     wish = Wish::Cancel;
                 }
                 record(ports, &mut state, Fact::Started { step })?;
-                // What is about to happen is on disk before it does; so is all that led to it.
-                ports.ledger.settle()?;
                 match wish {
                     // What was done is saved and what was left removed, whoever wants the end.
                     Wish::Cancel if !matches!(step, Step::Capture | Step::Clean) => cancelled(step),
@@ -115,11 +112,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                 }
             }
             Next::Ask => state.ask(),
-            Next::Wait => {
-                // Whoever answers has to find the question.
-                ports.ledger.settle()?;
-                return Ok(state);
-            }
+            Next::Wait => return Ok(state),
             Next::Judge(_) if consent::is_over(ports, &state) => Fact::Expired {},
             Next::Judge(gate) => {
                 let verdict = state.judge(gate);
@@ -131,7 +124,6 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Exhaust { fixes } => Fact::Exhausted { fixes },
             Next::Finish(verdict) => Fact::Finished { verdict },
             Next::Seal => {
-                ports.ledger.settle()?;
                 if !seal::is_sealed(ports)? {
                     seal::seal(ports, &state)?;
                 }
@@ -165,9 +157,6 @@ pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
 }
 
 /// Writes `fact` down, if it can have happened, then takes it in.
-///
-/// It is on disk before the next effect: syncing each record for itself would cost more than all
-/// that is judged between two effects.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
     let names = Names {
@@ -180,7 +169,7 @@ fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), Po
     after.apply(fact).map_err(|misplaced| {
         PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
     })?;
-    ports.ledger.note(event)?;
+    ports.ledger.append(event)?;
     after.latest = now;
     *state = after;
     Ok(())

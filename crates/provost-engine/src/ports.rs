@@ -205,17 +205,8 @@ pub trait Ledger {
     /// All records, oldest first.
     fn records(&self) -> &[Record];
 
-    /// Adds `event` after the last record; a power failure may still take it away.
-    fn note(&mut self, event: Event) -> Result<(), PortError>;
-
-    /// Returns when every record is on disk.
-    fn settle(&mut self) -> Result<(), PortError>;
-
     /// Adds `event` after the last record; it is on disk when this returns.
-    fn append(&mut self, event: Event) -> Result<(), PortError> {
-        self.note(event)?;
-        self.settle()
-    }
+    fn append(&mut self, event: Event) -> Result<(), PortError>;
 
     /// The end of the chain.
     fn head(&self) -> Head;

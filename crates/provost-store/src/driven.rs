@@ -40,14 +40,10 @@ impl ports::Ledger for DrivenLedger {
         &self.records
     }
 
-    fn note(&mut self, event: Event) -> Result<(), PortError> {
-        let record = self.file.note(event).map_err(refuse)?;
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
+        let record = self.file.append(event).map_err(refuse)?;
         self.records.push(record);
         Ok(())
-    }
-
-    fn settle(&mut self) -> Result<(), PortError> {
-        self.file.settle().map_err(refuse)
     }
 
     fn head(&self) -> Head {

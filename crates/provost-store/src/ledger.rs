@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - A record is on disk before [`FileLedger::append`] returns it, or the next
-//!   [`FileLedger::settle`] returns.
+//! - A record is on disk before [`FileLedger::append`] returns it: each is synced by itself.
 //! - One process appends; it holds the [`DriverLock`](crate::lock::DriverLock) of the run. Only it
 //!   removes a line that a crash left unfinished; readers leave the file as it is.
 //! - After a failed write or sync nobody knows what is on disk, so the ledger takes nothing more.
@@ -32,8 +31,6 @@ pub struct FileLedger {
     length: u64,
     head: Head,
     poisoned: bool,
-    /// Whether every record is on disk.
-    settled: bool,
     disk: Disk,
 }
 
@@ -87,7 +84,6 @@ impl FileLedger {
             length,
             head,
             poisoned: false,
-            settled: true,
             disk: DISK,
         }
     }
@@ -99,26 +95,6 @@ impl FileLedger {
 
     /// Gives `event` the next place; the record is on disk when this returns.
     pub fn append(&mut self, event: Event) -> Result<Record, StoreError> {
-        let record = self.note(event)?;
-        self.settle()?;
-        Ok(record)
-    }
-
-    /// Returns when every record is on disk.
-    pub fn settle(&mut self) -> Result<(), StoreError> {
-        self.require_sound()?;
-        if self.settled {
-            return Ok(());
-        }
-        self.poisoned = true;
-        (self.disk.sync)(&self.file).map_err(StoreError::io("sync", &self.path))?;
-        self.poisoned = false;
-        self.settled = true;
-        Ok(())
-    }
-
-    /// Gives `event` the next place; a reader sees it, and a power failure may still take it away.
-    pub fn note(&mut self, event: Event) -> Result<Record, StoreError> {
         self.require_sound()?;
         let mut head = self.head.clone();
         let record = head.append(event);
@@ -132,15 +108,15 @@ impl FileLedger {
                 limit: LARGEST,
             });
         }
-        // Only a write that went all the way clears this.
+        // Only a write that went all the way to the disk clears this.
         self.poisoned = true;
         self.require_length(self.length)?;
         self.write_line(line.as_bytes())?;
         self.require_length(length)?;
-        self.poisoned = false;
-        self.settled = false;
         self.length = length;
         self.head = head;
+        (self.disk.sync)(&self.file).map_err(StoreError::io("sync", &self.path))?;
+        self.poisoned = false;
         Ok(record)
     }
 

@@ -32,15 +32,11 @@ impl Ledger for MortalLedger {
         self.0.records()
     }
 
-    fn note(&mut self, event: Event) -> Result<(), PortError> {
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
         fail::fail_point!("before-record", |_| die());
-        self.0.note(event)?;
+        self.0.append(event)?;
         fail::fail_point!("after-record", |_| die());
         Ok(())
-    }
-
-    fn settle(&mut self) -> Result<(), PortError> {
-        self.0.settle()
     }
 
     fn head(&self) -> Head {

@@ -50,7 +50,6 @@ pub fn approve(
     let until = time::render(ports.clock.millis().saturating_add(lasts));
     let approval = Approval { digest, by, until };
     record(ports, &mut state, Fact::Approved(approval))?;
-    ports.ledger.settle()?;
     Ok(state)
 }
 
@@ -68,6 +67,5 @@ pub fn reject(
         reason: reason.to_owned(),
     };
     record(ports, &mut state, Fact::Rejected(rejection))?;
-    ports.ledger.settle()?;
     Ok(state)
 }

@@ -1,7 +1,10 @@
 //! Ledger, registry and bundle in memory.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use provost_core::bundle::layout::LEDGER;
 use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
@@ -12,15 +15,14 @@ use super::Power;
 use super::host::LOG;
 use crate::ports::{Bundle, Kept, Ledger, PortError, Registry};
 
-/// A ledger in memory, which forgets what was not settled when the power fails.
+/// A ledger in memory.
 #[derive(Debug)]
 pub struct SimLedger {
     power: Power,
     records: Vec<Record>,
     head: Head,
-    unsettled: Vec<Event>,
-    /// The start of the machine that the unsettled events are of.
-    start: u32,
+    /// What its file would hold.
+    pub text: Rc<RefCell<String>>,
 }
 
 impl SimLedger {
@@ -30,8 +32,7 @@ impl SimLedger {
             power: power.clone(),
             records: Vec::new(),
             head: Head::genesis(),
-            unsettled: Vec::new(),
-            start: power.starts(),
+            text: Rc::default(),
         }
     }
 }
@@ -41,26 +42,18 @@ impl Ledger for SimLedger {
         &self.records
     }
 
-    fn note(&mut self, event: Event) -> Result<(), PortError> {
-        if self.start != self.power.starts() {
-            self.start = self.power.starts();
-            self.unsettled.clear();
-        }
-        let Self {
-            power, unsettled, ..
-        } = self;
-        power.call(|| unsettled.push(event))
-    }
-
-    fn settle(&mut self) -> Result<(), PortError> {
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
         let Self {
             power,
             records,
             head,
-            unsettled,
-            ..
+            text,
         } = self;
-        power.call(|| records.extend(unsettled.drain(..).map(|event| head.append(event))))
+        power.call(|| {
+            let record = head.append(event);
+            *text.borrow_mut() += &format!("{}\n", record.line());
+            records.push(record);
+        })
     }
 
     fn head(&self) -> Head {
@@ -189,6 +182,8 @@ pub struct SimBundle {
     power: Power,
     /// The files.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// The ledger beside them, where there is one.
+    pub ledger: Option<Rc<RefCell<String>>>,
 }
 
 impl SimBundle {
@@ -197,7 +192,17 @@ impl SimBundle {
         Self {
             power: power.clone(),
             files: BTreeMap::from([(LOG.to_owned(), Vec::new())]),
+            ledger: None,
         }
+    }
+
+    /// Every file, the ledger among them.
+    pub fn all(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut all = self.files.clone();
+        let ledger = self.ledger.as_ref();
+        let ledger = ledger.map(|text| text.borrow().clone().into_bytes());
+        all.extend(ledger.map(|text| (LEDGER.to_owned(), text)));
+        all
     }
 }
 
@@ -205,7 +210,7 @@ impl Bundle for SimBundle {
     fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError> {
         // One call for each file, so that the power can fail between them.
         for (name, bytes) in files {
-            let Self { power, files } = self;
+            let Self { power, files, .. } = self;
             power.call(|| {
                 files.insert(name.clone(), bytes.clone());
             })?;
@@ -223,7 +228,7 @@ impl Bundle for SimBundle {
             bytes: bytes.len() as u64,
             sha256: sha256(bytes),
         };
-        self.power.call(|| self.files.iter().map(kept).collect())
+        self.power.call(|| self.all().iter().map(kept).collect())
     }
 
     fn tidy(&mut self) -> Result<(), PortError> {

@@ -94,7 +94,7 @@ impl Ledger for Later {
         &self.records
     }
 
-    fn note(&mut self, event: Event) -> Result<(), PortError> {
+    fn append(&mut self, event: Event) -> Result<(), PortError> {
         let Self {
             power,
             disk,
@@ -108,10 +108,6 @@ impl Ledger for Later {
             text.extend(format!("{}\n", record.line()).into_bytes());
             records.push(record);
         })
-    }
-
-    fn settle(&mut self) -> Result<(), PortError> {
-        self.power.call(|| ())
     }
 
     fn head(&self) -> Head {

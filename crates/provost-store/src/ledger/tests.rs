@@ -189,6 +189,29 @@ fn a_second_writer_is_seen_even_between_two_calls() {
 }
 
 #[test]
+fn every_record_is_synced_by_itself_after_it_was_written() {
+    thread_local! {
+        static CALLS: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+    }
+    let (_scratch, path) = three();
+    let (mut ledger, _) = FileLedger::open_for_append(&path, Head::genesis()).unwrap();
+    ledger.disk = Disk {
+        write: |file, bytes| {
+            CALLS.with_borrow_mut(|calls| calls.push('w'));
+            (DISK.write)(file, bytes)
+        },
+        sync: |file| {
+            CALLS.with_borrow_mut(|calls| calls.push('s'));
+            (DISK.sync)(file)
+        },
+    };
+    for count in 1..=27 {
+        ledger.append(event("more")).unwrap();
+        assert_eq!(CALLS.with_borrow(String::clone), "ws".repeat(count));
+    }
+}
+
+#[test]
 fn after_a_failed_write_or_sync_nothing_is_taken() {
     let faults: [(&str, Disk, &[&str]); 3] = [
         (
