@@ -1,6 +1,9 @@
 //! Lists the tools, with the arguments each takes.
 
+use provost_core::schema::validate::{Misfit, validate};
 use serde_json::{Map, Value, json};
+
+use super::arguments::ArgumentError;
 
 /// A tool.
 struct Tool {
@@ -276,11 +279,33 @@ pub fn is_known(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
+/// Holds the arguments of a call against the schema that [`list`] has for the tool `name`; nothing is
+/// read before.
+pub fn fit(name: &str, given: &Map<String, Value>) -> Result<(), ArgumentError> {
+    let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
+        return Ok(());
+    };
+    let schema = &described(tool)["inputSchema"];
+    let misfits = validate(schema, &Value::Object(given.clone()));
+    let Some(Misfit { path, problem }) = misfits.first() else {
+        return Ok(());
+    };
+    let (name, problem) = (path.trim_start_matches('/'), problem.as_str());
+    Err(ArgumentError(match problem {
+        "is missing" => format!("`{name}` is required"),
+        problem => format!("`{name}` {problem}"),
+    }))
+}
+
 fn described(tool: &Tool) -> Value {
-    let arguments = tool.arguments.iter();
-    let properties: Map<String, Value> = arguments
-        .map(|(name, kind)| ((*name).to_owned(), schema(*kind)))
-        .collect();
+    let argument = |(name, kind): &(&'static str, Kind)| {
+        let mut schema = schema(*kind);
+        if !tool.needed.contains(name) {
+            optional(&mut schema);
+        }
+        ((*name).to_owned(), schema)
+    };
+    let properties: Map<String, Value> = tool.arguments.iter().map(argument).collect();
     json!({
         "name": tool.name,
         "description": tool.about,
@@ -290,6 +315,14 @@ fn described(tool: &Tool) -> Value {
             "required": tool.needed,
         },
     })
+}
+
+/// Lets an argument be `null`, which is as good as nothing.
+fn optional(schema: &mut Value) {
+    schema["type"] = json!([schema["type"], "null"]);
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.push(Value::Null);
+    }
 }
 
 fn schema(kind: Kind) -> Value {
@@ -305,5 +338,55 @@ fn schema(kind: Kind) -> Value {
             "properties": { "allowed_files": list, "allowed_related": list, "forbidden": list },
             "required": ["allowed_files"],
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(tool: &str, given: &Value) -> bool {
+        fit(tool, given.as_object().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn arguments_fit_the_schema_that_is_listed() {
+        let good = json!({ "root": "/x", "scope": { "allowed_files": ["a"] }, "intent": "i",
+            "ttl_seconds": 60, "on_conflict": null, "expected_effects": null });
+        let tool = "start_controlled_change";
+        assert!(fits(tool, &good));
+        let wrong = [
+            ("scope", json!([["a"], [], []])),
+            ("scope", json!({ "allowed_files": "a" })),
+            ("scope", json!({})),
+            ("root", json!(null)),
+            ("intent", json!(["i"])),
+            ("ttl_seconds", json!("60")),
+            ("on_conflict", json!("maybe")),
+            ("expected_effects", json!([1])),
+        ];
+        for (name, value) in wrong {
+            let mut bad = good.clone();
+            bad[name] = value.clone();
+            assert!(!fits(tool, &bad), "{name} = {value}");
+        }
+        let error = fit(tool, &Map::new()).unwrap_err();
+        assert_eq!(error.0, "`root` is required");
+    }
+
+    #[test]
+    fn every_tool_takes_nothing_for_what_is_optional() {
+        for tool in TOOLS {
+            let schema = &described(tool)["inputSchema"];
+            for (name, argument) in schema["properties"].as_object().unwrap() {
+                let null = validate(argument, &Value::Null).is_empty();
+                assert_eq!(
+                    null,
+                    !tool.needed.contains(&name.as_str()),
+                    "{} {name}",
+                    tool.name
+                );
+            }
+        }
     }
 }

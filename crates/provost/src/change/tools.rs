@@ -18,6 +18,7 @@ type Given = Map<String, Value>;
 
 /// Answers the request `tool`.
 pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, Trouble> {
+    tools::fit(tool, given)?;
     match tool {
         "analyze_repository" | "analyze_changed_paths" => analyse(desk, given),
         "start_controlled_change" => start(desk, given),
