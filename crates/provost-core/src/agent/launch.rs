@@ -156,7 +156,7 @@ fn codex_config(agent: &Adapted) -> Vec<(String, Value)> {
         ("model_providers.provost", model_provider),
         // What acts at the provider, or in agents that nobody gave a contract.
         ("web_search", json!("disabled")),
-        ("features.multi_agent", json!(false)),
+        ("agents.enabled", json!(false)),
         // The contract instructs the agent; documents of the tree are documents.
         ("project_doc_max_bytes", json!(0)),
         ("check_for_update_on_startup", json!(false)),

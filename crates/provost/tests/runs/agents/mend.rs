@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::offered;
 use super::stage::{PROGRAMS, Stage, Way};
 
 #[test]
@@ -30,6 +31,8 @@ fn a_conversation_goes_on_where_its_work_was_refused() {
         ]);
         assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
         assert_eq!(outcome.json["attempts"], 2);
+        // What is continued is started in another way.
+        offered::check(&stage, 4);
         let requests = stage.requests();
         let third = requests[2]["request"].to_string();
         assert!(third.contains("echo worse"), "{program:?} forgot: {third}");

@@ -7,6 +7,7 @@ mod hostile;
 mod limits;
 mod mcp;
 mod mend;
+mod offered;
 mod plan;
 mod review;
 mod servers;

@@ -5,19 +5,34 @@ usage: model.py SCRIPT LOG [CERTIFICATE KEY]
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
 far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
 "input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
-the tool for that, where there is one, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
-it says "done". Each request for a turn becomes a line of LOG. Prints its port.
+the tool for that, where there is one, {"program": EXPRESSION} for the one tool of newer models of Codex, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
+it says "done". Each request for a turn becomes a line of LOG, and the tokens of each reply one of
+LOG.served. Prints its port.
 """
 
 import json
 import ssl
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOG = open(sys.argv[2], "a")
 LOCK = threading.Lock()
 TAKEN = [0]
+CONTENT_USAGE = {"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 5,
+                 "totalTokenCount": 15}
+
+
+def turns():
+    # Read anew each time: a test may write the turns once it knows where everything is.
+    return json.load(open(sys.argv[1]))
+
+
+def served(*tokens):
+    """Notes the tokens of a reply beside the log: those read, those of them cached, those written."""
+    with LOCK, open(sys.argv[2] + ".served", "a") as file:
+        file.write(json.dumps(tokens) + "\n")
 
 
 def take():
@@ -25,9 +40,8 @@ def take():
     with LOCK:
         number = TAKEN[0]
         TAKEN[0] += 1
-    # Read anew each time: a test may write the turns once it knows where everything is.
-    turns = json.load(open(sys.argv[1]))
-    return (turns[number] if number < len(turns) else {"text": "done"}), number
+    all = turns()
+    return (all[number] if number < len(all) else {"text": "done"}), number
 
 
 def note(line):
@@ -49,12 +63,35 @@ def offered(tools, end, group=None):
     return None
 
 
+def code(turn):
+    """A turn as the program that a model writes where its one tool runs programs."""
+    if "shell" in turn:
+        call = f"tools.exec_command({json.dumps({'cmd': turn['shell'], 'yield_time_ms': 30000})})"
+    elif "call" in turn:
+        # The description leaves tools of servers out.
+        found = f"ALL_TOOLS.find(tool => tool.name.endsWith({json.dumps(turn['call'])})).name"
+        call = f"tools[{found}]({{}})"
+    else:
+        call = turn["program"]
+    return f'// @exec: {{"yield_time_ms": 60000}}\nconst result = await {call};\ntext(result);'
+
+
 def responses(request, turn, number):
     """The events of one turn, as the Responses API has them."""
-    names = {tool.get("name") for tool in request.get("tools", [])}
+    tools = list(request.get("tools") or [])
+    for item in request["input"]:
+        if item.get("type") == "additional_tools":
+            tools += item["tools"]
+    names = {tool.get("name") for tool in tools}
     if "read" in turn:
         turn = {"shell": "cat " + turn["read"]}
-    if "shell" in turn:
+    runs = next((inner for tool in tools if tool.get("name") == "functions"
+                 for inner in tool["tools"] if inner["name"] == "exec"), None)
+    if runs and turn.keys() & {"shell", "call", "program"}:
+        item = {"type": "custom_tool_call", "id": f"ctc_{number}", "call_id": f"call_{number}",
+                "namespace": "functions", "name": "exec",
+                "input": code(turn)}
+    elif "shell" in turn:
         name, arguments = "shell", {"command": ["bash", "-lc", turn["shell"]]}
         if "exec_command" in names:
             name, arguments = "exec_command", {"cmd": turn["shell"]}
@@ -63,7 +100,7 @@ def responses(request, turn, number):
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
                 "name": name, "arguments": json.dumps(arguments)}
     elif "call" in turn:
-        name, group = offered(request["tools"], turn["call"])
+        name, group = offered(tools, turn["call"])
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
                 "name": name, "arguments": "{}"}
         if group:
@@ -132,12 +169,10 @@ def content(request, turn, number):
         text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
         # In two pieces: who reads must put them together.
         parts = [[{"text": text[:3]}], [{"text": text[3:]}]]
-    usage = {"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 5,
-             "totalTokenCount": 15}
     pieces = [{"candidates": [{"content": {"role": "model", "parts": part}, "index": 0}],
                "modelVersion": request["model"]} for part in parts]
     pieces[-1]["candidates"][0]["finishReason"] = "STOP"
-    pieces[-1]["usageMetadata"] = usage
+    pieces[-1]["usageMetadata"] = CONTENT_USAGE
     return pieces
 
 
@@ -160,10 +195,29 @@ class Model(BaseHTTPRequestHandler):
     def do_GET(self):
         self.reply(200, "application/json", b'{"data": [], "models": []}')
 
+    def route(self):
+        if turns() and "status" in turns()[0]:
+            return self.refuse(turns()[0]["status"])
+        score = json.dumps({"complexity_reasoning": "it is easy", "complexity_score": 10})
+        part = {"content": {"role": "model", "parts": [{"text": score}]}, "finishReason": "STOP"}
+        served(10, 4, 5)
+        self.reply(200, "application/json", json.dumps(
+            {"candidates": [part], "usageMetadata": CONTENT_USAGE}).encode())
+
+    def refuse(self, status):
+        with LOCK, open(sys.argv[2] + ".refused", "a") as file:
+            file.write(f"{time.time()}\n")
+        error = {"type": "error", "error": {"type": "refused", "message": "no such model",
+                                            "code": status, "status": "REFUSED"}}
+        self.reply(status, "application/json", json.dumps(error).encode())
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
         make = {"/v1/responses": responses, "/v1/messages": messages}.get(path)
+        if path.endswith(":generateContent"):
+            # Gemini asks another model first which model it should ask.
+            return self.route()
         if path.endswith(":streamGenerateContent"):
             make = content
         if make is None:
@@ -177,9 +231,8 @@ class Model(BaseHTTPRequestHandler):
                     if self.headers[name]), None)
         note({"key": key, "request": request})
         if "status" in turn:
-            error = {"type": "error", "error": {"type": "refused", "message": "no such model",
-                                                "code": turn["status"], "status": "REFUSED"}}
-            return self.reply(turn["status"], "application/json", json.dumps(error).encode())
+            return self.refuse(turn["status"])
+        served(10, 4, 5)
         events = make(request, turn, number)
         named = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
         lines = [f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(named, events)]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::offered;
 use super::stage::{PROGRAMS, Program, Stage, Way};
 use crate::scene::Outcome;
 
@@ -40,7 +41,7 @@ fn stage(program: Program, answer: &Value) -> Option<Stage> {
     Some(stage)
 }
 
-fn review(stage: &Stage) -> Outcome {
+pub(super) fn review(stage: &Stage) -> Outcome {
     let agent = stage.scene.agent("echo good > src/a.txt");
     let words = [
         "run",
@@ -77,20 +78,14 @@ fn no_file_of_the_tree_instructs_a_reviewer() {
         assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
         assert_eq!(outcome.json["review"]["reviewer"], "it");
         assert_eq!(before.differences(&stage.scene.surroundings()), [""; 0]);
+        offered::check(&stage, 3);
         let requests = stage.requests();
-        assert!(requests.len() >= 3, "{program:?}: {}", requests.len());
         for request in &requests {
             let asked = request["request"].to_string();
             assert!(!asked.contains("xyzzy"), "{program:?} is told: {asked}");
             assert!(asked.contains("You review a change"), "{program:?}");
             assert!(asked.contains("BLOCKED"), "the schema is not asked for");
-            for tool in [
-                "\"Edit\"",
-                "\"Write\"",
-                "web_search",
-                "WebFetch",
-                "spawn_agent",
-            ] {
+            for tool in ["\"Edit\"", "\"Write\""] {
                 assert!(!asked.contains(tool), "{program:?} is offered {tool}");
             }
         }

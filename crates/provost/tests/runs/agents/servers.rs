@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::offered::{LIST, listed, offered};
 use super::stage::{PROGRAMS, Program, Stage, Way};
 
 /// Two servers that a contract may name.
@@ -53,12 +54,15 @@ const OWN: [&str; 3] = [
 /// A stage with servers everywhere, whose model calls `quince_lookup` if it is `called`.
 fn stage(program: Program, called: bool) -> Option<Stage> {
     let work = json!({ "shell": "echo good > src/a.txt" });
-    let turns = if called {
-        json!([{ "call": "quince_lookup" }, work, { "text": "done" }])
-    } else {
-        json!([work, { "text": "done" }])
-    };
-    let stage = Stage::new(program, Way::Plain, &turns, "")?;
+    let mut turns = vec![work, json!({ "text": "done" })];
+    if called {
+        turns.insert(0, json!({ "call": "quince_lookup" }));
+    }
+    if program == Program::Codex {
+        // The tools of servers are not described, but a program can call them.
+        turns.insert(0, json!({ "program": LIST }));
+    }
+    let stage = Stage::new(program, Way::Plain, &json!(turns), "")?;
     let policy = stage.scene.path("repo/provost.toml");
     let policy = std::fs::read_to_string(policy).unwrap() + REGISTERED;
     let mut files = vec![
@@ -71,26 +75,6 @@ fn stage(program: Program, called: bool) -> Option<Stage> {
         stage.scene.write(name, text);
     }
     Some(stage)
-}
-
-/// The names of all tools that a request offers, those in groups too.
-fn offered(request: &Value) -> BTreeSet<String> {
-    fn collect(prefix: &str, tools: &Value, names: &mut BTreeSet<String>) {
-        for tool in tools.as_array().into_iter().flatten() {
-            let name = tool["name"].as_str().or(tool["type"].as_str());
-            let name = format!("{prefix}{}", name.unwrap_or_default());
-            let groups = [&tool["tools"], &tool["functionDeclarations"]];
-            if groups.iter().all(|group| group.is_null()) {
-                names.insert(name.clone());
-            }
-            for group in groups {
-                collect(&name, group, names);
-            }
-        }
-    }
-    let mut names = BTreeSet::new();
-    collect("", &request["request"]["tools"], &mut names);
-    names
 }
 
 /// A run under a contract that names these servers; what its model was offered and told.
@@ -122,6 +106,7 @@ fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)>
         assert!(!all.contains("xyzzy"), "{program:?} is told: {all}");
         assert!(!all.contains("plover"), "{program:?} is told: {all}");
         names.extend(offered(request));
+        names.extend(listed(request));
     }
     let last = requests.last().unwrap().to_string();
     Some((names, last))

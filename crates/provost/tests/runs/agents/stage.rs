@@ -142,7 +142,7 @@ impl Stage {
             Way::Tunnel => ("https", "none"),
         };
         let policy = format!(
-            "[agents.it]\nadapter = \"{}\"\nmodel = \"m-1\"\nlogin = \"{login}\"\n\
+            "[agents.it]\nadapter = \"{}\"\nlogin = \"{login}\"\n\
              base_url = \"{scheme}://{place}{}\"\n{more}\n\
              [commands]\nallow = [\"sh check.sh\"]\n",
             program.name(),
@@ -272,6 +272,54 @@ impl Stage {
         let log = fs::read_to_string(self.scene.path("log")).unwrap();
         let parse = |line| serde_json::from_str(line).unwrap();
         log.lines().map(parse).collect()
+    }
+
+    /// The file of the program; links are followed.
+    pub(super) fn program_file(&self) -> PathBuf {
+        let file = self.programs.join(self.program.name());
+        file.canonicalize().unwrap()
+    }
+
+    /// Ends the model: nobody is there any more.
+    pub(super) fn stop_model(&mut self) {
+        let _ = self.model.kill();
+        let _ = self.model.wait();
+    }
+
+    /// When the model first refused a request, in seconds.
+    pub(super) fn answered(&self) -> Option<f64> {
+        let text = fs::read_to_string(self.scene.path("log.refused")).ok()?;
+        text.lines().next()?.parse().ok()
+    }
+
+    /// When the agent of `run` had ended, in seconds, as the ledger says.
+    pub(super) fn agent_ended(&self, run: &str) -> f64 {
+        let ledger = self
+            .scene
+            .path(&format!("repo/.provost/runs/{run}/events.jsonl"));
+        let text = fs::read_to_string(ledger).unwrap();
+        let line = text
+            .lines()
+            .find(|line| line.contains("AGENT_ENDED"))
+            .unwrap();
+        let record: Value = serde_json::from_str(line).unwrap();
+        let ts = record
+            .pointer("/event/ts")
+            .or(record.pointer("/ts"))
+            .unwrap();
+        let millis = provost_core::time::parse(ts.as_str().unwrap()).unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "a time of this century")]
+        let seconds = millis as f64 / 1000.0;
+        seconds
+    }
+
+    /// The tokens of everything that the model served: those read, those of them from a cache, and
+    /// those written.
+    pub(super) fn served(&self) -> [u64; 3] {
+        let log = fs::read_to_string(self.scene.path("log.served")).unwrap_or_default();
+        let parse = |line| serde_json::from_str::<[u64; 3]>(line).unwrap();
+        let add = |sum: [u64; 3], one: [u64; 3]| [0, 1, 2].map(|at| sum[at] + one[at]);
+        log.lines().map(parse).fold([0; 3], add)
     }
 
     /// Everything the agent of the last run told, as events.
