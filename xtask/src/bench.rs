@@ -102,6 +102,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     starts::judgements(&programs, &ground, length, &mut report)?;
     agents::server(&programs, &ground, length, &mut report)?;
     agents::hook(&programs, &ground, length, &mut report)?;
+    agents::unbound_ref(&programs, &ground, length, &mut report)?;
     proxy::measure(&programs, &ground, length, &mut report)?;
 
     let files = length.pick(5_000, 50_000);

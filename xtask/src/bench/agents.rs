@@ -109,6 +109,39 @@ pub(super) fn hook(
     Ok(())
 }
 
+/// A ref that moves and is bound to nothing, in a repository with all hooks of git and a bound checkout.
+pub(super) fn unbound_ref(
+    programs: &Programs,
+    ground: &Ground,
+    length: Length,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let repository = ground.repository()?.canonicalize()?;
+    let mut install = ground.command(&programs.provost(), &repository);
+    time(install.args(["hook", "install"]))?;
+    let bindings = json!({ "bindings": [{
+        "to": { "checkout": repository }, "contract": "/nowhere", "sha256": "", "base": "",
+    }] });
+    fs::create_dir_all(repository.join(".provost"))?;
+    fs::write(
+        repository.join(".provost/hooks.json"),
+        format!("{bindings:#}\n"),
+    )?;
+    let update = |settings: &[&str]| {
+        let mut command = ground.command(Path::new("git"), &repository);
+        time(
+            command
+                .args(settings)
+                .args(["update-ref", "refs/remotes/r/x", "HEAD"]),
+        )
+    };
+    let mut hooked = || update(&[]);
+    let mut bare = || update(&["-c", "core.hooksPath=/dev/null"]);
+    let [hooked, bare] = take_turns(length.pick(20, 100), &mut [&mut hooked, &mut bare])?;
+    report.tell("move of an unbound ref with hooks : without", hooked, bare);
+    Ok(())
+}
+
 /// What an agent asks before it edits `path`, as a file.
 fn asked(repository: &Path, path: &str, ground: &Ground) -> Result<PathBuf, BenchError> {
     let event = json!({

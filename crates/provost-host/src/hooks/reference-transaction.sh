@@ -2,9 +2,17 @@ if [ "$1" != prepared ]; then
   [ -x "$before" ] || exit 0
   exec "$before" "$@"
 fi
-input=$(cat)
 line='
 '
+# A few lines are read here, because to start `cat` takes longer.
+input=
+count=0
+while [ $count -lt 20 ] && IFS= read -r text; do
+  input=$input$text$line
+  count=$((count + 1))
+done
+[ $count -lt 20 ] || input=$input$(cat)
+input=${input%"$line"}
 chained() {
   [ -x "$before" ] || exit 0
   printf '%s\n' "$input" | "$before" "$@"

@@ -432,18 +432,15 @@ fn another_worktree_and_another_directory_do_not_go_around_a_bound_branch() {
     assert_eq!(free.exit, 0, "{free:?}");
 }
 
-/// How long `words` take, the middle one of many.
-fn middle(stage: &Stage, words: &[&str]) -> Duration {
-    let mut times: Vec<Duration> = (0..15)
-        .map(|_| {
-            let began = Instant::now();
-            let done = git(&stage.scene, words);
-            assert_eq!(done.exit, 0, "{words:?}: {done:?}");
-            began.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
+/// The shortest time that `words` take; on a busy machine the others are about the machine.
+fn shortest(stage: &Stage, words: &[&str]) -> Duration {
+    let times = (0..15).map(|_| {
+        let began = Instant::now();
+        let done = git(&stage.scene, words);
+        assert_eq!(done.exit, 0, "{words:?}: {done:?}");
+        began.elapsed()
+    });
+    times.min().unwrap()
 }
 
 #[test]
@@ -482,10 +479,10 @@ fn a_fetch_and_a_clean_up_start_no_program_and_are_not_slowed() {
     }
     let update = ["update-ref", "refs/remotes/r/x", &stage.inside];
     let without: Vec<&str> = UNHOOKED.iter().chain(&update).copied().collect();
-    let (with, without) = (middle(&stage, &update), middle(&stage, &without));
-    // It takes three milliseconds on an idle machine, for all states of one transaction.
+    let (with, without) = (shortest(&stage, &update), shortest(&stage, &without));
+    // It takes four milliseconds on an idle machine, for all states of one transaction.
     assert!(
-        with < without + Duration::from_millis(60),
+        with < without + Duration::from_millis(40),
         "{with:?} with hooks, {without:?} without"
     );
 }
