@@ -348,3 +348,77 @@ fn trees_merge_or_conflict() {
         Merged::Conflict(vec![provost_core::path::RawPath::new("a")])
     );
 }
+
+/// The files of the store's packs that end so.
+fn packs(scratch: &Scratch, extension: &str) -> Vec<std::path::PathBuf> {
+    let place = scratch.root().join(".git/objects/pack");
+    let entries = std::fs::read_dir(place).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == extension))
+        .collect()
+}
+
+#[test]
+fn what_is_written_is_held_until_it_is_released_and_git_reads_it() {
+    for count in [1, 2, 99, 100, 150] {
+        let scratch = base();
+        let repo = scratch.open();
+        // As a process left it that died, and as somebody else made it.
+        let place = scratch.root().join(".git/objects/pack");
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("pack-dead.keep"), "provost {}").unwrap();
+        std::fs::write(place.join("pack-mine.keep"), "mine").unwrap();
+        let mut writer = pack::Writer::new(repo.format());
+        let mut all = Vec::new();
+        for number in 0..count {
+            let bytes = format!("object {number}\n");
+            all.push((writer.add(Kind::Blob, bytes.as_bytes()).unwrap(), bytes));
+        }
+        repo.write_pack(writer.finish()).unwrap();
+        let again = all[0].1.as_bytes();
+        assert_eq!(repo.write(Kind::Blob, again).unwrap(), all[0].0);
+        assert_eq!(packs(&scratch, "keep").len(), 3, "{count}");
+        for words in [
+            &["gc", "-q", "--prune=now"][..],
+            &["repack", "-a", "-d", "-q"],
+            &["prune", "--expire=now"],
+            &["fsck", "--full"],
+        ] {
+            scratch.git(words);
+        }
+        for (oid, bytes) in &all {
+            assert_eq!(repo.blob(oid).unwrap(), bytes.as_bytes(), "{count}");
+        }
+        for index in packs(&scratch, "idx") {
+            scratch.git(&["verify-pack", &index.display().to_string()]);
+        }
+        repo.release();
+        let left = packs(&scratch, "keep");
+        assert_eq!(left, [place.join("pack-mine.keep")], "{count}");
+    }
+}
+
+#[test]
+fn a_ref_to_what_is_not_there_is_taken_back_and_found() {
+    let scratch = base();
+    let repo = scratch.open();
+    let name = "refs/provost/runs/x/1";
+    let commit = repo.resolve("HEAD").unwrap();
+    repo.keep(name, &commit, &Expected::Any).unwrap();
+    let gone = Oid::try_from("0123456789012345678901234567890123456789").unwrap();
+    let other = "refs/provost/runs/y/1";
+    assert!(repo.keep(other, &gone, &Expected::Any).is_err());
+    assert_eq!(repo.ref_value(other).unwrap(), None);
+    let refs = repo.refs("refs/provost/").unwrap();
+    assert_eq!(repo.dangling(refs.iter()).unwrap(), [""; 0]);
+    // A file of the tree was pruned, and then the commit itself.
+    let blob = scratch.git(&["rev-parse", "HEAD:d/b"]);
+    let tree = scratch.git(&["rev-parse", "HEAD^{tree}"]);
+    for object in [blob, tree, commit.to_string()] {
+        let path = format!(".git/objects/{}/{}", &object[..2], &object[2..]);
+        std::fs::remove_file(scratch.root().join(path)).unwrap();
+        let repo = scratch.open();
+        assert_eq!(repo.dangling(refs.iter()).unwrap(), [name], "{object}");
+    }
+}
