@@ -7,6 +7,7 @@
 //! - Nothing in a bundle is trusted to be well formed; whatever is not becomes a finding.
 
 pub mod after;
+pub mod attempts;
 pub mod change;
 pub mod compose;
 pub mod dsse;

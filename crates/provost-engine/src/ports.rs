@@ -161,14 +161,13 @@ pub trait Host {
         paths: &[RawPath],
     ) -> Result<Vec<u8>, PortError>;
 
-    /// A pack that proves the change from the base to the tree `after`.
+    /// A pack that proves the change from the base to each of the trees `after`.
     ///
-    /// The content of the paths `withheld` is left out.
+    /// The content of the paths that stand beside a tree is left out.
     fn objects(
         &mut self,
         base: &effect::Base,
-        after: &Oid,
-        withheld: &BTreeSet<RawPath>,
+        after: &[(&Oid, &BTreeSet<RawPath>)],
     ) -> Result<Vec<u8>, PortError>;
 }
 

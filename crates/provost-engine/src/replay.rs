@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use provost_core::bundle::after::{REPLAY_STARTED, Replay, ReplayStart, TEST_RESULT};
+use provost_core::bundle::attempts::{self, Attempt};
 use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, MANIFEST};
@@ -119,30 +120,43 @@ pub fn rehydrate(
 
 /// What only the machine can make, made again; objects are proven by verification.
 fn made(bench: &mut dyn Bench, sealed: &Sealed, state: &State, found: &mut Differences) -> Made {
-    let mut made = Made {
-        patch: Vec::new(),
-        objects: None,
-    };
-    let Some(captured) = &state.captured else {
-        return made;
-    };
-    let pack = sealed.bytes(PACK).unwrap_or_default().to_vec();
-    let base = &state.opened.base_commit;
-    let patch = bench
-        .trees(base, &captured.tree, pack)
-        .and_then(|()| match captured.shown() {
-            None => bench.patch(&state.opened.base_tree, &captured.tree),
-            Some(paths) => bench.patch_of(&state.opened.base_tree, &captured.tree, &paths),
-        });
-    match patch {
-        Ok(patch) => made.patch = patch,
-        Err(error) => {
-            // The rest can still be compared, with the patch that was sealed.
-            found.errors.push(format!("{PATCH}: {error}"));
-            made.patch = sealed.bytes(PATCH).unwrap_or_default().to_vec();
+    let mut made = Made::default();
+    let last = attempts::last(state);
+    if let Some(last) = &last {
+        made.patch = made_again(bench, sealed, state, (last, PATCH), found);
+    }
+    for attempt in last.into_iter().chain(attempts::earlier(state)) {
+        let name = attempt.patch();
+        // One that was left out, or of before attempts were kept.
+        if sealed.named.contains_key(&name) {
+            let patch = made_again(bench, sealed, state, (&attempt, &name), found);
+            made.patches.push((name, patch));
         }
     }
     made
+}
+
+/// The patch of one attempt, which was sealed as the file `name`.
+fn made_again(
+    bench: &mut dyn Bench,
+    sealed: &Sealed,
+    state: &State,
+    (attempt, name): (&Attempt<'_>, &str),
+    found: &mut Differences,
+) -> Vec<u8> {
+    let pack = sealed.bytes(PACK).unwrap_or_default().to_vec();
+    let (captured, before) = (attempt.captured, &state.opened.base_tree);
+    let patch = bench
+        .trees(&state.opened.base_commit, &captured.tree, pack)
+        .and_then(|()| match captured.shown() {
+            None => bench.patch(before, &captured.tree),
+            Some(paths) => bench.patch_of(before, &captured.tree, &paths),
+        });
+    patch.unwrap_or_else(|error| {
+        // The rest can still be compared, with the patch that was sealed.
+        found.errors.push(format!("{name}: {error}"));
+        sealed.bytes(name).unwrap_or_default().to_vec()
+    })
 }
 
 const PACK: &str = "git/objects.pack";

@@ -4,17 +4,19 @@
 //! signed statement is about every byte of the bundle. All of it is computed from the ledger:
 //! sealing again after a crash writes the same bytes.
 
+use provost_core::bundle::attempts::{self, Attempt};
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::bundle::layout::{
-    ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, MANIFEST, META, PACK,
-    PATCH, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
+    ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, LARGEST_FILE, MANIFEST,
+    META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
+    TRACE, WORKED_IN,
 };
 use provost_core::code::Code;
 use provost_core::gate::command::line;
 use provost_core::json::canonical;
 use provost_core::record::Head;
 use provost_core::run::State;
-use provost_core::run::fact::Side;
+use provost_core::run::fact::{Capture, Side};
 use serde_json::json;
 
 use crate::drive::Ports;
@@ -38,33 +40,69 @@ pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError
 }
 
 /// What of a bundle only the machine can make.
+#[derive(Default)]
 pub(crate) struct Made {
     /// The patch; empty if nothing was captured.
     pub(crate) patch: Vec<u8>,
-    /// The objects that prove it.
+    /// The patch of every attempt, by the name of its file.
+    pub(crate) patches: Vec<(String, Vec<u8>)>,
+    /// The objects that prove them.
     pub(crate) objects: Option<Vec<u8>>,
 }
 
 impl Made {
     fn of(host: &mut dyn Host, state: &State) -> Result<Self, PortError> {
-        let Some(captured) = &state.captured else {
-            return Ok(Self {
-                patch: Vec::new(),
-                objects: None,
-            });
+        let before = &state.opened.base_tree;
+        let mut patch_of = |captured: &Capture| match captured.shown() {
+            None => host.patch(before, &captured.tree),
+            Some(paths) => host.patch_of(before, &captured.tree, &paths),
         };
-        let (before, after) = (&state.opened.base_tree, &captured.tree);
-        let patch = match captured.shown() {
-            None => host.patch(before, after)?,
-            Some(paths) => host.patch_of(before, after, &paths)?,
-        };
-        let held = &captured.withheld;
-        let objects = if held.names {
-            None
-        } else {
-            Some(host.objects(&state.base(), after, &held.contents)?)
-        };
-        Ok(Self { patch, objects })
+        let mut made = Self::default();
+        let last = attempts::last(state);
+        if let Some(last) = &last {
+            made.patch = patch_of(last.captured)?;
+            made.patches.push((last.patch(), made.patch.clone()));
+        }
+        let mut room = MOST_EARLIER;
+        let mut held: Vec<Attempt<'_>> = last.into_iter().collect();
+        for attempt in attempts::earlier(state).into_iter().rev() {
+            let patch = patch_of(attempt.captured)?;
+            let Some(rest) = room.checked_sub(patch.len() as u64) else {
+                break;
+            };
+            room = rest;
+            made.patches.push((attempt.patch(), patch));
+            held.push(attempt);
+        }
+        made.add_objects(host, state, held)?;
+        Ok(made)
+    }
+
+    /// Adds the objects of the attempts `held`, newest first, as many as one file of a bundle takes;
+    /// an attempt that nothing proves has no patch either.
+    fn add_objects(
+        &mut self,
+        host: &mut dyn Host,
+        state: &State,
+        mut held: Vec<Attempt<'_>>,
+    ) -> Result<(), PortError> {
+        loop {
+            let shown = held.iter().map(|it| it.captured);
+            let shown: Vec<_> = shown
+                .filter(|captured| !captured.withheld.names)
+                .map(|captured| (&captured.tree, &captured.withheld.contents))
+                .collect();
+            if shown.is_empty() {
+                return Ok(());
+            }
+            let objects = host.objects(&state.base(), &shown)?;
+            if held.len() == 1 || objects.len() as u64 <= LARGEST_FILE {
+                self.objects = Some(objects);
+                return Ok(());
+            }
+            held.pop();
+            self.patches.pop();
+        }
     }
 }
 
@@ -130,6 +168,9 @@ fn evidence(
     put(PATCH_COPY, made.patch.clone());
     let result = format!("results/{}/patch.diff", state.names.task_id);
     put(&result, made.patch.clone());
+    for (name, patch) in &made.patches {
+        put(name, patch.clone());
+    }
     put(CHANGED_COPY, names.clone());
     put(CHANGED, names);
     put(BASELINE, line(&state.opened.base_commit));

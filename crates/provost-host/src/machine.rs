@@ -360,10 +360,9 @@ impl Host for Machine {
     fn objects(
         &mut self,
         base: &effect::Base,
-        after: &Oid,
-        withheld: &BTreeSet<RawPath>,
+        after: &[(&Oid, &BTreeSet<RawPath>)],
     ) -> Result<Vec<u8>, PortError> {
-        proof::objects(&self.repo, base, after, withheld)
+        proof::objects(&self.repo, base, after)
     }
 }
 

@@ -11,7 +11,6 @@ use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
 use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
-use provost_core::run::fix::Past;
 use provost_core::run::judge::{compare, render_ending};
 use provost_core::run::{Round, State};
 use provost_core::size;
@@ -27,6 +26,7 @@ use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
 use crate::{consent, times, traffic};
 
+mod earlier;
 mod secrets;
 
 /// What became of a run, as the answer of a command.
@@ -98,21 +98,11 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "secrets": secrets::facts(state),
         "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
         "attempts": state.attempt,
-        "refused_before": refused_before(state),
+        "refused_before": earlier::facts(state, bundle),
         "salvaged": state.salvaged,
         "left": state.left,
         "bundle": bundle,
     })
-}
-
-/// The attempts that were refused and mended by later ones.
-fn refused_before(state: &State) -> Vec<Value> {
-    let row = |past: &Past| {
-        json!({ "attempt": past.attempt, "task_id": past.task_id, "code": past.refusal.code,
-                "reason": past.refusal.reason,
-                "tree": past.captured.as_ref().map(|captured| &captured.tree) })
-    };
-    state.past.iter().map(row).collect()
 }
 
 /// What came of the review; nothing if the run has no reviewer.
@@ -226,10 +216,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         text += &format!("  {}\n", plain(&row));
     }
     text += &beginning(state, beside.closer.as_ref());
-    for past in &state.past {
-        let (code, reason) = (past.refusal.code, plain(&past.refusal.reason));
-        text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
-    }
+    text += &earlier::text(state, bundle);
     text += &work(state, beside.closer.as_ref());
     for one in layers(state) {
         text += &format!("  prepared {}", layer(one));

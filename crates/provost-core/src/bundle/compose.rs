@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::attempts::{self, PATCHES};
 use super::layout::{
     CONTRACT, EVIDENCE_REPORT, MANIFEST, PACK, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT,
     WORK_REPORT,
@@ -224,7 +225,7 @@ impl<'a> Composer<'a> {
                 metrics.insert("agent_claims".into(), json!(text));
             }
         }
-        let before = earlier(self.state);
+        let before = earlier(self.state, self.files);
         if !before.is_empty() {
             metrics.insert("earlier_attempts".into(), json!(before));
         }
@@ -379,23 +380,35 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// The attempts that were refused before the last one.
-fn earlier(state: &State) -> Vec<Value> {
+/// The attempts that were refused before the last one, with the files that hold their work.
+fn earlier(state: &State, files: &Files) -> Vec<Value> {
+    let holds_attempts = files.keys().any(|name| name.starts_with(PATCHES));
     let row = |past: &Past| {
-        let agent = past.agent.as_ref();
-        let told = agent.and_then(|agent| agent.told.as_ref());
-        json!({
-            "attempt": past.attempt,
-            "task_id": past.task_id,
-            "code": past.refusal.code,
-            "reason": past.refusal.reason,
-            "tree": past.captured.as_ref().map(|captured| &captured.tree),
-            "kept_by": past.captured.as_ref().map(|captured| &captured.kept_by),
-            "agent_wall_ms": agent.map(|agent| agent.wall_ms),
-            "agent_usage": told.map(|told| &told.sum.usage),
-        })
+        let patch = attempts::patch(&past.task_id, past.attempt);
+        let mut row = bare(past);
+        if files.contains_key(&patch) {
+            row["patch"] = json!(patch);
+        } else if holds_attempts && past.captured.is_some() {
+            row["left_out"] = json!("the attempts are larger together than a bundle holds");
+        }
+        row
     };
     state.past.iter().map(row).collect()
+}
+
+fn bare(past: &Past) -> Value {
+    let agent = past.agent.as_ref();
+    let told = agent.and_then(|agent| agent.told.as_ref());
+    json!({
+        "attempt": past.attempt,
+        "task_id": past.task_id,
+        "code": past.refusal.code,
+        "reason": past.refusal.reason,
+        "tree": past.captured.as_ref().map(|captured| &captured.tree),
+        "kept_by": past.captured.as_ref().map(|captured| &captured.kept_by),
+        "agent_wall_ms": agent.map(|agent| agent.wall_ms),
+        "agent_usage": told.map(|told| &told.sum.usage),
+    })
 }
 
 fn count(number: usize) -> u32 {

@@ -62,8 +62,12 @@ pub const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, DRIVER_LOCK];
 pub const MOST_CHANGED: u64 = 48 << 20;
 /// The largest file of a bundle: a patch has up to twice the bytes of its change, and names.
 pub const LARGEST_FILE: u64 = 3 * MOST_CHANGED;
-/// What all files of a bundle have together: the patch lies there three times, beside its objects.
-pub const MOST_BYTES: u64 = 5 * LARGEST_FILE;
+/// The most bytes that the patches of all attempts but the last one have together; of more, those of
+/// the oldest attempts are left out.
+pub const MOST_EARLIER: u64 = LARGEST_FILE;
+/// What all files of a bundle have together: the patch lies there four times, beside those of earlier
+/// attempts and the objects of all.
+pub const MOST_BYTES: u64 = 5 * LARGEST_FILE + MOST_EARLIER;
 
 /// The directory of files that are written after the seal, each named by a record of [`AFTER`].
 pub const LATER: &str = "after/";

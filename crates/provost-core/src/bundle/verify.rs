@@ -101,6 +101,7 @@ const ENDED: &[Check] = &[
     agree::verdict,
     review::review,
     proof::pack,
+    proof::attempts,
     replay::decisions,
 ];
 

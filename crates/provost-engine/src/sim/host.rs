@@ -433,8 +433,7 @@ impl Host for SimHost {
     fn objects(
         &mut self,
         _: &effect::Base,
-        _: &Oid,
-        _: &BTreeSet<RawPath>,
+        _: &[(&Oid, &BTreeSet<RawPath>)],
     ) -> Result<Vec<u8>, PortError> {
         self.power.call(Vec::new)
     }

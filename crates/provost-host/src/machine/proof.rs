@@ -18,7 +18,7 @@ use super::{Machine, git};
 use crate::boxes::selftest::recall::{self, Recalled};
 use crate::boxes::selftest::{Ground, Outside, Probe};
 use crate::boxes::{self, BoxError, Profile};
-use crate::git::Repository;
+use crate::git::{Batch, Repository};
 
 impl Machine {
     /// Lets probes try to get out of the boxes of this run, or recalls that they did.
@@ -126,21 +126,44 @@ fn probed(recalled: Recalled) -> Probed {
     }
 }
 
-/// A pack with the base commit, and on both sides the trees and files that differ.
+/// Objects by their ids, as a pack is made of them.
+type Objects = BTreeMap<Oid, (Kind, Vec<u8>)>;
+
+/// A pack with the base commit, and for each tree of `after` on both sides the trees and files that
+/// differ.
 ///
-/// The content of the paths `withheld` is left out.
+/// The content of the paths beside a tree is left out.
 pub(super) fn objects(
     repo: &Repository,
     base: &Base,
-    after: &Oid,
-    withheld: &BTreeSet<RawPath>,
+    after: &[(&Oid, &BTreeSet<RawPath>)],
 ) -> Result<Vec<u8>, PortError> {
     let mut batch = repo.batch().map_err(git)?;
-    let mut objects: BTreeMap<Oid, (Kind, Vec<u8>)> = BTreeMap::new();
+    let mut objects = Objects::new();
     let commit = batch.one(&base.commit, Kind::Commit).map_err(git)?;
     objects.insert(base.commit.clone(), (Kind::Commit, commit));
+    for (tree, withheld) in after {
+        add(&mut objects, &mut batch, base, tree, withheld)?;
+    }
+    let mut writer = pack::Writer::new(repo.format());
+    for (kind, bytes) in objects.values() {
+        writer
+            .add(*kind, bytes)
+            .map_err(|error| PortError::of(Code::GitFailed, error))?;
+    }
+    Ok(writer.finish())
+}
+
+/// Adds what differs between the base and the tree `after`, without the content of `withheld`.
+fn add(
+    objects: &mut Objects,
+    batch: &mut Batch,
+    base: &Base,
+    after: &Oid,
+    withheld: &BTreeSet<RawPath>,
+) -> Result<(), PortError> {
     let mut failure = None;
-    let shared = RefCell::new((&mut batch, &mut objects, &mut failure));
+    let shared = RefCell::new((&mut *batch, &mut *objects, &mut failure));
     let lookup = |oid: &Oid| {
         let (batch, objects, failure) = &mut *shared.borrow_mut();
         match batch.one(oid, Kind::Tree) {
@@ -182,13 +205,7 @@ pub(super) fn objects(
             objects.insert(side.oid.clone(), (Kind::Blob, bytes));
         }
     }
-    let mut writer = pack::Writer::new(repo.format());
-    for (kind, bytes) in objects.values() {
-        writer
-            .add(*kind, bytes)
-            .map_err(|error| PortError::of(Code::GitFailed, error))?;
-    }
-    Ok(writer.finish())
+    Ok(())
 }
 
 fn sides(change: &Change) -> impl Iterator<Item = &Node> {

@@ -82,12 +82,14 @@ fn the_evidence_is_whole(scene: &Scene, outcome: &Outcome) {
     let log = fs::read_to_string(scene.evidence(run, "ci/candidate/1.stdout.log")).unwrap();
     assert_eq!(log, "bad\n", "what failed first is still there");
     assert!(scene.evidence(run, "ci/fix-1/1.stdout.log").exists());
+    the_work_of_every_attempt_is_there(scene, outcome, task);
     let kept = scene.git(&["for-each-ref", "--format=%(refname)", "refs/provost/runs"]);
     assert_eq!(kept.lines().count(), 2, "{kept}");
     let shown = scene.ask(&["show", run]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let line = "attempt 1 was refused[ACCEPTANCE_FAILED]";
     assert!(shown.contains(line), "{shown}");
+    assert!(shown.contains("its work: patches/"), "{shown}");
     let replayed = scene.ask(&["replay", run, "--json"]);
     assert_eq!(replayed.exit, 0, "{replayed:?}");
     let why = scene.ask(&["why", run]);
@@ -95,6 +97,42 @@ fn the_evidence_is_whole(scene: &Scene, outcome: &Outcome) {
     let landed = scene.ask(&["land", run, "--json"]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     assert_eq!(scene.verify(run).exit, 0);
+}
+
+/// The patch and the objects of the attempt that was refused, and of the one that mended it.
+fn the_work_of_every_attempt_is_there(scene: &Scene, outcome: &Outcome, task: &str) {
+    let run = outcome.text("run_id");
+    let first = outcome.json["refused_before"][0]["patch"].as_str().unwrap();
+    let second = format!("patches/{task}.2.diff");
+    let text = |name: &str| fs::read_to_string(scene.evidence(run, name)).unwrap();
+    assert!(text(first).contains("+bad\n"), "{}", text(first));
+    assert!(text(&second).contains("+good\n"));
+    assert_eq!(text(&second), text("patch.diff"));
+    let manifest: Value = serde_json::from_str(&text("manifest.json")).unwrap();
+    let row = &manifest["x_provost"]["earlier_attempts"][0];
+    assert_eq!(row["patch"], first, "{row}");
+    assert!(manifest["evidence_hashes"][first].is_string());
+    // The objects of both are there, for somebody who has the bundle alone.
+    let alone = scene.path("alone");
+    let _ = fs::remove_dir_all(&alone);
+    let place = alone.display().to_string();
+    scene.git(&["init", "-q", "--bare", &place]);
+    let pack = fs::File::open(scene.evidence(run, "git/objects.pack")).unwrap();
+    let mut index = scene.command("git");
+    index
+        .args(["-C", &place, "index-pack", "-q", "--stdin"])
+        .stdin(pack);
+    assert!(index.status().unwrap().success());
+    let tree = row["tree"].as_str().unwrap();
+    for (tree, want) in [(tree, "bad"), (outcome.text("tree"), "good")] {
+        let object = format!("{tree}:src/a.txt");
+        assert_eq!(scene.git(&["-C", &place, "cat-file", "-p", &object]), want);
+    }
+    // Without it the bundle is not whole.
+    let (path, bytes) = (scene.evidence(run, first), text(first));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(scene.verify(run).exit, 5);
+    fs::write(&path, bytes).unwrap();
 }
 
 #[test]

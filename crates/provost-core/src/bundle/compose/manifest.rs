@@ -143,7 +143,7 @@ impl Composer<'_> {
     /// What was refused before, what is left out, what was seen of forbidden actions, and the schemas
     /// of this version.
     fn facts(&self) -> Map<String, Value> {
-        let rows = super::earlier(self.state);
+        let rows = super::earlier(self.state, self.files);
         let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
         let captured = self.state.captured.as_ref();
         let withheld = captured.map(|captured| &captured.withheld);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::read::{ATTESTATION, Bundle, CHANGED, PACK};
 use super::report::Finding;
+use crate::bundle::attempts;
 use crate::bundle::statement::RunPredicate;
 use crate::change::Change;
 use crate::object::{Kind, Mode, Oid};
@@ -48,6 +49,30 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
         }
     };
     findings.extend(base(predicate, &objects));
+    let withheld = &bundle.course.withheld;
+    if withheld.names {
+        // Names of this candidate are left out, so only earlier attempts are here.
+        return findings;
+    }
+    match walk(predicate, candidate, &objects) {
+        Ok(changes) => {
+            findings.extend(contents(&changes, &objects, withheld));
+            findings.extend(scope(bundle, predicate, &changes));
+            if let Some(listed) = listed {
+                findings.extend(compare(&changes, &listed, CHANGED));
+            }
+        }
+        Err(problem) => findings.push(Finding::altered(PACK, problem)),
+    }
+    findings
+}
+
+/// What differs between the base and `candidate`, by the trees of a pack.
+fn walk(
+    predicate: &RunPredicate,
+    candidate: &Oid,
+    objects: &Objects,
+) -> Result<Vec<Change>, String> {
     let walked = Cell::new(0_usize);
     let look = |oid: &Oid| {
         let (_, bytes) = objects.get(oid).filter(|(kind, _)| *kind == Kind::Tree)?;
@@ -55,24 +80,53 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
         walked.set(walked.get().saturating_add(bytes.len() + 64));
         (walked.get() <= MOST_WALKED).then(|| bytes.clone())
     };
-    match tree::diff(&predicate.base_tree, candidate, look) {
-        Ok(changes) => {
-            let withheld = &bundle.course.withheld;
-            findings.extend(contents(&changes, &objects, withheld));
-            findings.extend(scope(bundle, predicate, &changes));
-            if let Some(listed) = listed {
-                findings.extend(compare(&changes, &listed));
+    tree::diff(&predicate.base_tree, candidate, look).map_err(|error| {
+        if walked.get() > MOST_WALKED {
+            "holds trees with more paths than are followed".to_owned()
+        } else {
+            format!("does not prove the trees: {error}")
+        }
+    })
+}
+
+/// The pack proves the work of every attempt before the last one whose patch was sealed.
+pub(super) fn attempts(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let (Some(predicate), Some(manifest), Some(state)) = (
+        bundle.predicate(),
+        bundle.manifest.as_ref(),
+        bundle.course.end(),
+    ) else {
+        return Vec::new();
+    };
+    let mut earlier = attempts::earlier(state);
+    // What is not named there was left out, or comes from before attempts were kept.
+    earlier.retain(|attempt| manifest.evidence_hashes.contains_key(&attempt.patch()));
+    earlier.retain(|attempt| !attempt.captured.withheld.names);
+    if earlier.is_empty() {
+        return Vec::new();
+    }
+    let Some(bytes) = bundle.bytes(PACK) else {
+        let problem = "is missing, and earlier attempts left something";
+        return vec![Finding::incomplete(PACK, problem)];
+    };
+    let Ok(objects) = pack::read(bytes, predicate.object_format) else {
+        // Another check says so.
+        return Vec::new();
+    };
+    let mut findings: Vec<Finding> = base(predicate, &objects).into_iter().collect();
+    for attempt in earlier {
+        let place = attempt.patch();
+        match walk(predicate, &attempt.captured.tree, &objects) {
+            Ok(changes) => {
+                findings.extend(contents(&changes, &objects, &attempt.captured.withheld));
+                let listed = attempt.captured.changes.iter();
+                let listed = listed.map(|change| change.path.clone()).collect();
+                findings.extend(compare(&changes, &listed, &place));
             }
-        }
-        Err(_) if walked.get() > MOST_WALKED => {
-            findings.push(Finding::altered(
+            Err(problem) => findings.push(Finding::altered(
                 PACK,
-                "holds trees with more paths than are followed",
-            ));
-        }
-        Err(error) => {
-            let problem = format!("does not prove the trees: {error}");
-            findings.push(Finding::altered(PACK, problem));
+                format!("does not prove `{place}`: it {problem}"),
+            )),
         }
     }
     findings
@@ -160,7 +214,7 @@ fn scope(bundle: &Bundle<'_>, predicate: &RunPredicate, changes: &[Change]) -> V
 }
 
 /// The paths that differ are those that are listed.
-fn compare(changes: &[Change], listed: &BTreeSet<RawPath>) -> Vec<Finding> {
+fn compare(changes: &[Change], listed: &BTreeSet<RawPath>, place: &str) -> Vec<Finding> {
     let differing: BTreeSet<&RawPath> = changes.iter().map(|change| &change.path).collect();
     let silent = differing.iter().filter(|path| !listed.contains(**path));
     let invented = listed.iter().filter(|path| !differing.contains(path));
@@ -168,6 +222,6 @@ fn compare(changes: &[Change], listed: &BTreeSet<RawPath>) -> Vec<Finding> {
     let invented = invented.map(|path| format!("lists `{path}`, which does not differ"));
     silent
         .chain(invented)
-        .map(|problem| Finding::altered(CHANGED, problem))
+        .map(|problem| Finding::altered(place, problem))
         .collect()
 }

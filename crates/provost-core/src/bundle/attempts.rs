@@ -1,0 +1,52 @@
+//! Names the attempts of a run whose work a bundle holds.
+
+use crate::run::State;
+use crate::run::fact::Capture;
+
+/// The directory with the work of every attempt.
+pub const PATCHES: &str = "patches/";
+
+/// An attempt whose work was captured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Attempt<'a> {
+    /// Which one, from 1.
+    pub number: u32,
+    /// Its task.
+    pub task_id: &'a str,
+    /// What it left.
+    pub captured: &'a Capture,
+}
+
+impl Attempt<'_> {
+    /// The file of the bundle with its work.
+    pub fn patch(&self) -> String {
+        patch(self.task_id, self.number)
+    }
+}
+
+/// The file of a bundle with the work of one attempt.
+pub fn patch(task_id: &str, attempt: u32) -> String {
+    format!("{PATCHES}{task_id}.{attempt}.diff")
+}
+
+/// The attempts that were refused before the last one, oldest first, as far as they left something.
+pub fn earlier(state: &State) -> Vec<Attempt<'_>> {
+    let attempts = state.past.iter().filter_map(|past| {
+        Some(Attempt {
+            number: past.attempt,
+            task_id: &past.task_id,
+            captured: past.captured.as_ref()?,
+        })
+    });
+    attempts.collect()
+}
+
+/// The last attempt, if it left something.
+pub fn last(state: &State) -> Option<Attempt<'_>> {
+    Some(Attempt {
+        number: state.attempt,
+        task_id: state.task_id(),
+        captured: state.captured.as_ref()?,
+    })
+}

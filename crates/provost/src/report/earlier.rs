@@ -1,0 +1,39 @@
+//! Tells of the attempts that were refused before the last one.
+
+use std::path::Path;
+
+use provost_core::bundle::attempts;
+use provost_core::run::State;
+use provost_core::run::fix::Past;
+use serde_json::{Value, json};
+
+use crate::show::plain;
+
+/// The file of the bundle with the work of an attempt, if it is there.
+fn patch(bundle: &Path, past: &Past) -> Option<String> {
+    let name = attempts::patch(&past.task_id, past.attempt);
+    bundle.join(&name).is_file().then_some(name)
+}
+
+/// The attempts that were refused, for programs.
+pub(super) fn facts(state: &State, bundle: &Path) -> Vec<Value> {
+    let row = |past: &Past| {
+        json!({ "attempt": past.attempt, "task_id": past.task_id, "code": past.refusal.code,
+                "reason": past.refusal.reason, "patch": patch(bundle, past),
+                "tree": past.captured.as_ref().map(|captured| &captured.tree) })
+    };
+    state.past.iter().map(row).collect()
+}
+
+/// The same for people.
+pub(super) fn text(state: &State, bundle: &Path) -> String {
+    let mut text = String::new();
+    for past in &state.past {
+        let (code, reason) = (past.refusal.code, plain(&past.refusal.reason));
+        text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
+        if let Some(patch) = patch(bundle, past) {
+            text += &format!("    its work: {}\n", plain(&patch));
+        }
+    }
+    text
+}
