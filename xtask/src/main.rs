@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use provost_core::protect::page;
 use xtask::{bench, corpus, escape, fields, schemas, tidy};
 
-const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] \
+const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
     | schemas [--check] | escape [--check] | bench [--quick | --peer]\n";
 
 fn main() -> ExitCode {
@@ -19,6 +20,10 @@ fn main() -> ExitCode {
             Err(why) => complain(&format!("{why}\n")),
         },
         ["schemas", "--check"] => check_schemas(),
+        ["protected"] => match std::fs::write("docs/protected.md", page::render()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => complain(&format!("docs/protected.md: {why}\n")),
+        },
         ["fields"] => match fields::write(Path::new(".")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => complain(&format!("{why}\n")),

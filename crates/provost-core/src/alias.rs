@@ -88,6 +88,37 @@ impl Reading {
             || self.short().is_some_and(|short| short.begins(&letters()))
     }
 
+    /// Whether the name may be taken for one that has these pieces in their order, with any letters
+    /// between them; the pieces are folded and have only plain letters.
+    pub fn has_pieces(&self, pieces: &[&str]) -> bool {
+        let (Some((before, rest)), Some(after)) = (pieces.split_first(), pieces.last()) else {
+            return false;
+        };
+        let plainly = || {
+            let mut text = self.folded.strip_prefix(before)?;
+            let (end, middle) = rest.split_last()?;
+            for piece in middle {
+                text = text.split_once(piece)?.1;
+            }
+            text.strip_suffix(end)
+        };
+        let short = || {
+            self.short()
+                .is_some_and(|short| short.is_around(before, after))
+        };
+        plainly().is_some() || short()
+    }
+
+    /// The spelling that stands for all longer ones.
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+
+    /// Whether the name can be short for another one.
+    pub fn may_be_short(&self) -> bool {
+        self.may_be_short
+    }
+
     /// Whether the name is `known` itself, in one of its longer spellings.
     pub fn is_plainly(&self, known: &str) -> bool {
         self.folded == known
@@ -135,6 +166,15 @@ impl<'a> Short<'a> {
     fn begins(&self, letters: &str) -> bool {
         let seen = letters.get(..self.room).unwrap_or(letters);
         self.head.starts_with(seen) || self.is_hashed(letters)
+    }
+
+    /// Whether this can be short for a name that begins and ends so.
+    fn is_around(&self, before: &str, after: &str) -> bool {
+        let letters = before.trim_start_matches('.').replace('.', "");
+        let ending = after.rsplit_once('.').map(|(_, ending)| ending);
+        let ends = ending.is_none_or(|ending| ending.get(..3).unwrap_or(ending) == self.ending);
+        let begins = letters.is_empty() || self.begins(&letters);
+        ends && begins && (ending.is_some() || !letters.is_empty())
     }
 
     fn is_hashed(&self, letters: &str) -> bool {

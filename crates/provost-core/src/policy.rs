@@ -14,7 +14,7 @@ use crate::gate::command;
 use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, RawStep, Step};
-use crate::protect::Extra;
+use crate::protect::{EDITION, Extra};
 use crate::run::fact::WorkspaceChoice;
 use crate::scope::Scope;
 use crate::tier::Tier;
@@ -146,6 +146,7 @@ impl TryFrom<Written> for Policy {
         let commands = commands.map(|text| words("commands.allow", text));
         Ok(Self {
             protect: Extra {
+                edition: EDITION,
                 oracle: paths("protect.oracle", &written.protect.oracle)?,
                 governing: paths("protect.governing", &written.protect.governing)?,
             },

@@ -152,10 +152,8 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
             1 => "the changed file is inside the contract".to_owned(),
             count => format!("all {count} changed files are inside the contract"),
         };
-        let notes: BTreeSet<String> = facts.changes.iter().filter_map(note).collect();
         return Verdict::allow(words).with(json!({
             "changed_files": changed, "reasons": [], "violations": [], "findings": [],
-            "notes": notes,
         }));
     };
     let violations: BTreeSet<String> = rows.iter().map(|row| row.path.to_string()).collect();
@@ -173,13 +171,6 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
         "violations": violations,
         "findings": rows,
     }))
-}
-
-/// What to know about a change that is permitted.
-fn note(change: &Change) -> Option<String> {
-    let path = RepoPath::try_from(&change.path).ok()?;
-    let runs = change.after.is_some() && protect::runs_by_itself(&path);
-    runs.then(|| format!("`{path}` is run by Python wherever it is found, without being called"))
 }
 
 /// One problem for each path and reason: the first that was found.

@@ -34,6 +34,7 @@ mod limits;
 mod mend;
 #[cfg(test)]
 mod network;
+mod oracle;
 #[cfg(test)]
 mod overlay;
 #[cfg(test)]

@@ -370,13 +370,16 @@ fn a_new_name_that_looks_like_another_is_refused_and_an_old_one_is_not() {
         assert!(verdict.reason.contains("nobody sees (U+20"), "{verdict:?}");
         assert!(judged(edit(name)).allow, "{name:?}");
     }
-    let notes = |path: &str| judged(edit(path)).details.unwrap()["notes"].clone();
-    assert_eq!(notes("src/a.py"), json!([]));
     for path in [
         "src/sitecustomize.py",
         "src/lib/x.pth",
         "src/UserCustomize.py",
     ] {
-        assert!(notes(path)[0].as_str().unwrap().contains(path), "{path}");
+        assert!(
+            judged(edit(path))
+                .reason
+                .contains("decides what passing means"),
+            "{path}"
+        );
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::change::{Finding, FindingKind};
 use crate::contract::document::{Extension, Permissions};
 use crate::path::RepoPath;
+use crate::protect::table;
 use crate::run::effect::{Agent, Clean, Effect, Extent, NoEffect};
 use crate::run::fact::{Placed, WorkspaceKind};
 
@@ -135,6 +136,11 @@ fn what_decides_about_the_work_is_walled_unless_it_is_permitted() {
         ("AGENTS.md", true, true),
         (".gitattributes", true, true),
     ];
+    // The sandbox and the gate read one table.
+    for pattern in table::rows().flat_map(|row| row.files().chain(row.directories())) {
+        let path = pattern.trim_start_matches('/').replace('*', "x");
+        assert!(walled(&plain, &path), "{path}");
+    }
     for (path, by_default, here) in cases {
         assert_eq!(walled(&plain, path), by_default, "{path}");
         assert_eq!(walled(&permitting, path), here, "{path}");
