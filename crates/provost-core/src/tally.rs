@@ -6,9 +6,12 @@
 
 mod cargo;
 mod go;
+mod javascript;
 mod junit;
+mod native;
 mod node;
 mod pytest;
+mod summary;
 mod tap;
 mod unittest;
 
@@ -19,15 +22,37 @@ use serde::{Deserialize, Serialize};
 /// A program that runs tests and prints how many there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of the programs")]
+#[expect(missing_docs, reason = "most names are those of the programs")]
 pub enum Runner {
     Cargo,
     Go,
+    /// `go test` without `-v`, which names packages and no tests.
+    GoPackages,
     Junit,
     Node,
     Pytest,
     Tap,
     Unittest,
+    Ava,
+    Bun,
+    Ctest,
+    Cucumber,
+    Deno,
+    Dotnet,
+    Exunit,
+    Googletest,
+    Gradle,
+    Jasmine,
+    Jest,
+    Minitest,
+    Mocha,
+    Phpunit,
+    Playwright,
+    Rspec,
+    Sbt,
+    Swift,
+    Vitest,
+    Zig,
 }
 
 /// How many tests a command ran.
@@ -47,6 +72,16 @@ impl Tally {
     /// How many tests ran.
     pub fn ran(&self) -> u64 {
         self.passed.saturating_add(self.failed)
+    }
+
+    /// What was counted: tests, or packages of them where the output names no test.
+    pub fn unit(&self) -> &'static str {
+        let packages = self.runners.iter().all(|it| *it == Runner::GoPackages);
+        if packages && !self.runners.is_empty() {
+            "package"
+        } else {
+            "test"
+        }
     }
 }
 
@@ -92,7 +127,10 @@ fn read(lines: &[&str]) -> Vec<(Runner, Counts)> {
     let mut found = Vec::new();
     let mut note = |runner, counts: Option<Counts>| found.extend(counts.map(|one| (runner, one)));
     note(Runner::Cargo, cargo::read(lines));
-    note(Runner::Go, go::read(lines));
+    match go::read(lines) {
+        None => note(Runner::GoPackages, go::packages(lines)),
+        counts => note(Runner::Go, counts),
+    }
     note(Runner::Junit, junit::read(lines));
     note(Runner::Pytest, pytest::read(lines));
     note(Runner::Unittest, unittest::read(lines));
@@ -101,11 +139,37 @@ fn read(lines: &[&str]) -> Vec<(Runner, Counts)> {
         None => note(Runner::Tap, tap::read(lines)),
         counts => note(Runner::Node, counts),
     }
+    for (runner, reader) in READERS {
+        note(*runner, reader(lines));
+    }
+    found.extend(summary::read(lines));
     found
 }
 
+/// Reads the numbers of one runner from lines.
+type Reader = fn(&[&str]) -> Option<Counts>;
+
+const READERS: &[(Runner, Reader)] = &[
+    (Runner::Ava, javascript::ava),
+    (Runner::Bun, javascript::bun),
+    (Runner::Ctest, native::ctest),
+    (Runner::Cucumber, summary::cucumber),
+    (Runner::Deno, javascript::deno),
+    (Runner::Dotnet, native::dotnet),
+    (Runner::Googletest, native::googletest),
+    (Runner::Gradle, native::gradle),
+    (Runner::Jest, javascript::jest),
+    (Runner::Mocha, javascript::mocha),
+    (Runner::Phpunit, native::phpunit),
+    (Runner::Playwright, javascript::playwright),
+    (Runner::Sbt, native::sbt),
+    (Runner::Swift, native::swift),
+    (Runner::Vitest, javascript::vitest),
+    (Runner::Zig, native::zig),
+];
+
 /// A line without the sequences that colour it.
-fn plain(line: &str) -> Cow<'_, str> {
+pub fn plain(line: &str) -> Cow<'_, str> {
     const ESCAPE: char = '\x1b';
     if !line.contains(ESCAPE) {
         return Cow::Borrowed(line);

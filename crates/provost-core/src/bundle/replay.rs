@@ -265,6 +265,7 @@ mod tests {
                 name: "unit".to_owned(),
                 argv: vec!["true".to_owned()],
                 ending,
+                began: None,
                 wall_ms,
                 stdout: stream(),
                 stderr: stream(),

@@ -178,6 +178,7 @@ fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> 
             _ => vec!["npm".to_owned(), "test".to_owned()],
         },
         ending: *ending,
+        began: None,
         wall_ms: 1,
         stdout: stream(),
         stderr: stream(),

@@ -1,10 +1,21 @@
-//! `go test`, which names its tests only when asked to (`-v`, `-json`).
+//! `go test`, which names its tests only when asked to (`-v`, `-json`), and else its packages.
 //!
-//! A test with parts counts by itself and by each of them, as go counts.
+//! A test with parts counts by itself and by each of them, as go counts. Without `-v` only tests that
+//! failed are named, so packages are counted.
 
 use super::Counts;
 
+/// The tests that were named, if all of them were.
 pub(super) fn read(lines: &[&str]) -> Option<Counts> {
+    let names_all = |line: &&str| {
+        line.starts_with("=== RUN ")
+            || matches!(verbose(line), Some(Outcome::Passed | Outcome::Skipped))
+            || event(line).is_some()
+            || *line == "testing: warning: no tests to run"
+    };
+    if !lines.iter().any(names_all) {
+        return None;
+    }
     let mut found: Option<Counts> = None;
     for line in lines {
         let Some(outcome) = verbose(line).or_else(|| event(line)) else {
@@ -19,6 +30,32 @@ pub(super) fn read(lines: &[&str]) -> Option<Counts> {
             Outcome::Passed => counts.passed += 1,
             Outcome::Failed => counts.failed += 1,
             Outcome::Skipped => counts.skipped += 1,
+        }
+    }
+    found
+}
+
+/// `ok  \tp\t0.003s`, `FAIL\tp [build failed]`; one without tests does not count.
+pub(super) fn packages(lines: &[&str]) -> Option<Counts> {
+    let mut found: Option<Counts> = None;
+    for line in lines {
+        let Some((word, rest)) = line.split_once('\t') else {
+            continue;
+        };
+        let (name, end) = rest.split_once(['\t', ' ']).unwrap_or((rest, ""));
+        let timed = end.starts_with(|letter: char| letter.is_ascii_digit());
+        let ended = timed || end.starts_with("(cached)") || end.ends_with("failed]");
+        if name.is_empty() || !(ended || end.starts_with("[no test")) {
+            continue;
+        }
+        let is_empty = end.contains("[no tests to run]") || end.starts_with("[no test files]");
+        match word.trim_end() {
+            "ok" | "?" if is_empty => {
+                found.get_or_insert_default();
+            }
+            "ok" => found.get_or_insert_default().passed += 1,
+            "FAIL" => found.get_or_insert_default().failed += 1,
+            _ => {}
         }
     }
     found

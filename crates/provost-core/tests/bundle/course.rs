@@ -250,6 +250,7 @@ fn tests(state: &State, side: Side) -> TestRun {
         name: test.name.clone(),
         argv: test.argv.clone(),
         ending: Ending::Exited(0),
+        began: None,
         wall_ms: 1,
         stdout: stream(),
         stderr: stream(),

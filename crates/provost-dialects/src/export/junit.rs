@@ -31,7 +31,7 @@ pub fn render(state: &State, log: &dyn Fn(&str) -> Vec<u8>) -> String {
         seconds(time)
     );
     for suite in &suites {
-        text += &suite.render(&state.latest);
+        text += &suite.render(suite.began.as_deref().unwrap_or(&state.latest));
     }
     text + "</testsuites>\n"
 }
@@ -40,6 +40,7 @@ pub fn render(state: &State, log: &dyn Fn(&str) -> Vec<u8>) -> String {
 struct Suite {
     name: String,
     line: String,
+    began: Option<String>,
     wall_ms: u64,
     ending: Ending,
     cases: Vec<Case>,
@@ -65,11 +66,13 @@ impl Suite {
                 } else {
                     Outcome::Failed
                 },
+                millis: Some(ran.wall_ms),
             }]
         });
         Self {
             name: ran.name.clone(),
             line: command::line(&ran.argv),
+            began: ran.began.clone(),
             wall_ms: ran.wall_ms,
             ending: ran.ending,
             cases,
@@ -116,8 +119,10 @@ impl Suite {
                     format!("<failure message=\"{words}\"/>")
                 }
             };
+            let time = case.millis.map(|it| format!(" time=\"{}\"", seconds(it)));
+            let time = time.unwrap_or_default();
             text += &format!(
-                "    <testcase classname=\"{name}\" name=\"{called}\">{inner}</testcase>\n"
+                "    <testcase classname=\"{name}\" name=\"{called}\"{time}>{inner}</testcase>\n"
             );
         }
         text += &stream("system-out", &self.stdout);

@@ -357,6 +357,7 @@ impl Host for SimHost {
             name: test.name.clone(),
             argv: test.argv.clone(),
             ending: ending(wish, i32::from(breaks)),
+            began: None,
             wall_ms: 1,
             stdout: Self::stream(),
             stderr: Self::stream(),

@@ -175,6 +175,7 @@ impl SimTarget {
             name: test.name.clone(),
             argv: test.argv.clone(),
             ending: Ending::Exited(0),
+            began: None,
             wall_ms: 1,
             stdout: self.stream(format!("{}/{at}.stdout.log", order.logs)),
             stderr: self.stream(format!("{}/{at}.stderr.log", order.logs)),

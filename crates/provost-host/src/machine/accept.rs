@@ -26,6 +26,7 @@ use super::{Machine, host, profile, uncaptured};
 use crate::boxes::{Mount, Network, Profile, Stdin};
 use crate::cache;
 use crate::capture::{self, Limits, Mode};
+use crate::clock;
 use crate::proxy::Outlet;
 use crate::workspace::Workspace;
 
@@ -182,6 +183,7 @@ impl Round<'_> {
             outlet: Outlet::default(),
             known: &self.machine.known,
         };
+        let began = Some(clock::now());
         let ended = run.follow(test.argv.clone(), Stdin::Null, watch)?;
         let bundle = &self.machine.bundle;
         let tally =
@@ -190,6 +192,7 @@ impl Round<'_> {
             name: test.name.clone(),
             argv: test.argv.clone(),
             ending: ended.ending,
+            began,
             wall_ms: ended.wall_ms,
             stdout: ended.stdout,
             stderr: ended.stderr,

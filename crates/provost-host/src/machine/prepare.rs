@@ -31,6 +31,7 @@ use provost_engine::ports::{PortError, Progress, Watch};
 use super::watched::Watched;
 use super::{Machine, git, host, profile};
 use crate::boxes::{HOME, Mount, Profile, Stdin};
+use crate::clock;
 use crate::git::Repository;
 use crate::proxy::Outlet;
 use crate::workspace::layer::{self, Layer};
@@ -302,12 +303,14 @@ impl Making<'_> {
             outlet: Outlet::default(),
             known: &self.machine.known,
         };
+        let began = Some(clock::now());
         let ended = run.follow(argv.to_vec(), Stdin::Null, watch)?;
         self.network.extend(ended.network);
         let ran = CommandRun {
             name: self.step.name.clone(),
             argv: argv.to_vec(),
             ending: ended.ending,
+            began,
             wall_ms: ended.wall_ms,
             stdout: ended.stdout,
             stderr: ended.stderr,

@@ -6,6 +6,7 @@ use super::Layered;
 use crate::object::Oid;
 use crate::path::RawPath;
 use crate::tally::Tally;
+use crate::time;
 
 /// Which tree the acceptance commands ran on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct CommandRun {
     pub argv: Vec<String>,
     /// How it ended.
     pub ending: Ending,
+    /// When it began, as RFC 3339; ledgers from before this was measured have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<String>,
     /// How long it took.
     pub wall_ms: u64,
     /// What it printed.
@@ -69,6 +73,15 @@ pub struct CommandRun {
     /// How many tests it ran, where its output says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<Tally>,
+}
+
+impl CommandRun {
+    /// When it ended, as RFC 3339, where it is known when it began.
+    pub fn ended(&self) -> Option<String> {
+        let began = time::parse(self.began.as_ref()?).ok()?;
+        let millis = i64::try_from(self.wall_ms).ok()?;
+        Some(time::render(began.saturating_add(millis)))
+    }
 }
 
 /// How a boxed process ended.
