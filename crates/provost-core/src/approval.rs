@@ -15,6 +15,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::document::{Document, Permissions};
+use crate::gate::command;
+use crate::gate::proof::{self, Proof};
 use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::{Oid, sha256};
@@ -47,6 +49,8 @@ pub struct Unasked {
     pub tier: Tier,
     /// Whether commands may run fewer tests than before.
     pub fewer_tests: bool,
+    /// Whether commands may test nothing.
+    pub idle_commands: bool,
 }
 
 /// One thing in which a contract goes beyond what passes unasked.
@@ -74,6 +78,8 @@ pub enum Kind {
     Governing,
     /// Fewer tests may run than before.
     FewerTests,
+    /// A command that has to pass tests nothing.
+    IdleCommand,
     /// A place of the network.
     Network,
     /// A weaker box.
@@ -108,6 +114,9 @@ pub fn widenings(
             found.entry(Kind::Path, "/allowed_paths", at, entry, words);
         }
     }
+    if !unasked.idle_commands {
+        idle_commands(document, &mut found);
+    }
     permits(&extension.permit.unwrap_or_default(), unasked, &mut found);
     for (at, entry) in extension.net.iter().enumerate() {
         let place = Endpoint::parse(entry);
@@ -127,6 +136,22 @@ pub fn widenings(
         found.add(Kind::Tier, "/x_provost/tier", words);
     }
     found.0
+}
+
+fn idle_commands(document: &Document, found: &mut Found) {
+    for (at, test) in document.acceptance_tests.iter().enumerate() {
+        let argv = command::split(&test.cmd).unwrap_or_default();
+        if let Proof::Nothing(why) = proof::of(&argv)
+            && test.must_pass
+        {
+            let words = format!("`{}` {why}", plain(&test.cmd));
+            found.add(
+                Kind::IdleCommand,
+                format!("/acceptance_tests/{at}/cmd"),
+                words,
+            );
+        }
+    }
 }
 
 fn permits(permit: &Permissions, unasked: &Unasked, found: &mut Found) {

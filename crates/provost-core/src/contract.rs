@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::code::Code;
 use crate::gate::command::{self, CommandPolicy, Trust};
 use crate::gate::diff::Permit;
+use crate::gate::proof::{self, Proof};
 use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
@@ -368,20 +369,21 @@ fn rollback(document: &Document, problems: &mut Problems) {
     }
 }
 
-/// Programs that prove nothing about a change.
-const IDLE: [&str; 5] = [":", "echo", "false", "printf", "true"];
-
-/// A strict contract has no command that decides nothing.
-fn strictness(document: &Document, problems: &mut Problems) {
+/// Whether `document` asks for proof of every command.
+pub fn is_strict(document: &Document) -> bool {
     let options = document.runtime_options.as_ref();
-    if options.and_then(|options| options.strict_acceptance) != Some(true) {
+    options.and_then(|options| options.strict_acceptance) == Some(true)
+}
+
+/// A strict contract has no command that tests nothing.
+fn strictness(document: &Document, problems: &mut Problems) {
+    if !is_strict(document) {
         return;
     }
     for (index, test) in document.acceptance_tests.iter().enumerate() {
         let argv = command::split(&test.cmd).unwrap_or_default();
-        let program = argv.first().and_then(|program| program.rsplit('/').next());
-        if program.is_none_or(|program| program.is_empty() || IDLE.contains(&program)) {
-            let problem = "proves nothing, and `strict_acceptance` asks for proof";
+        if let Proof::Nothing(why) = proof::of(&argv) {
+            let problem = format!("{why}, and `strict_acceptance` asks for proof");
             problems.add(format!("/acceptance_tests/{index}/cmd"), problem);
         }
     }

@@ -76,6 +76,7 @@ struct WrittenApprove {
     authors: Vec<String>,
     tier: Tier,
     fewer_tests: bool,
+    idle_commands: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -184,6 +185,7 @@ fn approve(written: WrittenApprove) -> Result<Unasked, Flaw> {
         authors: written.authors,
         tier: written.tier,
         fewer_tests: written.fewer_tests,
+        idle_commands: written.idle_commands,
     })
 }
 

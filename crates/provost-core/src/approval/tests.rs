@@ -50,6 +50,7 @@ fn everything() -> Unasked {
         authors: vec!["agent".to_owned()],
         tier: Tier::Landlock,
         fewer_tests: true,
+        idle_commands: true,
     }
 }
 
@@ -81,6 +82,45 @@ fn every_line_of_the_policy_lets_one_thing_pass() {
         change(&mut unasked);
         assert_eq!(asked(&["app"], &wide(), &unasked, &[]), [want]);
     }
+}
+
+#[test]
+fn a_command_that_tests_nothing_is_asked_about() {
+    let asked = |commands: &[(&str, bool)], unasked: &Unasked| -> Vec<String> {
+        let mut document = document(&["app/main.py"], &json!({}));
+        let test = document.acceptance_tests[0].clone();
+        let with = |(cmd, must_pass): &(&str, bool)| {
+            let mut test = test.clone();
+            (test.cmd, test.must_pass) = ((*cmd).to_owned(), *must_pass);
+            test
+        };
+        document.acceptance_tests = commands.iter().map(with).collect();
+        let found = widenings(&document, unasked, &[], &|_| false);
+        let kind = |it: &Widening| it.kind == Kind::IdleCommand;
+        assert!(found.iter().all(kind), "{found:?}");
+        found.into_iter().map(|it| it.path).collect()
+    };
+    let none = Unasked::default();
+    for idle in [
+        "git status",
+        "pytest --version",
+        "mvn test -DskipTests",
+        "true",
+    ] {
+        let found = asked(&[("pytest", true), (idle, true)], &none);
+        assert_eq!(found, ["/acceptance_tests/1/cmd"], "{idle}");
+        assert_eq!(asked(&[(idle, true)], &everything()), [""; 0], "{idle}");
+    }
+    let fine = [
+        ("pytest -q", true),
+        ("ruff check src", true),
+        ("sh check.sh", true),
+    ];
+    assert_eq!(asked(&fine, &none), [""; 0]);
+    assert_eq!(
+        asked(&[("pytest", true), ("git log -1", false)], &none),
+        [""; 0]
+    );
 }
 
 #[test]

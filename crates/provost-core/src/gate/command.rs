@@ -139,6 +139,11 @@ fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// The name of a program without its directory and the version behind it.
+pub(super) fn name_of(program: &str) -> &str {
+    base_name(program).trim_end_matches(|digit: char| digit.is_ascii_digit() || digit == '.')
+}
+
 fn matches_prefix(argv: &[String], prefix: &[String]) -> bool {
     argv.len() >= prefix.len()
         && prefix
@@ -324,7 +329,7 @@ fn judge_rule(argv: &[String], rule: &Rule) -> Option<Problem> {
 }
 
 /// Whether `word` is the option `refused`, with a value or shortened as many programs let it be.
-fn is_option(word: &str, refused: &str) -> bool {
+pub(super) fn is_option(word: &str, refused: &str) -> bool {
     if let Some(beginning) = refused.strip_suffix('*') {
         return word.starts_with(beginning);
     }
