@@ -11,6 +11,7 @@ const DIRECTORIES: &[&str] = &[
     "test",
     "__tests__",
     "__snapshots__",
+    "__mocks__",
     "testdata",
     "spec",
     "specs",

@@ -10,11 +10,9 @@ use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
-use provost_core::run::fact::{AgentRun, Capture, CommandRun, Layered, Side, Stream, TestRun};
-use provost_core::run::judge::{compare, render_ending};
+use provost_core::run::fact::{AgentRun, Capture, Layered, Side, Stream, TestRun};
 use provost_core::run::{Round, State};
 use provost_core::size;
-use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_host::git::Lines;
@@ -28,6 +26,7 @@ use crate::{consent, times, traffic};
 
 mod earlier;
 mod secrets;
+mod tested;
 
 /// What became of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
@@ -89,7 +88,8 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "review": review(state),
-        "tests": tests(state),
+        "tests": tested::facts(state),
+        "tests_changed": tested::changed(state),
         "layers": layers(state),
         "network": state.agent.as_ref().map_or(&[][..], |agent| &agent.network),
         "lines": beside.closer.as_ref().map(lines),
@@ -120,24 +120,6 @@ fn review(state: &State) -> Value {
         "wall_ms": reviewed.map(|reviewed| reviewed.run.wall_ms),
         "usage": reviewed.and_then(|reviewed| usage(&reviewed.run)),
         "network": reviewed.map_or(&[][..], |reviewed| &reviewed.run.network),
-    })
-}
-
-fn tests(state: &State) -> Value {
-    let (Some(base), Some(candidate)) = (
-        state.tests.get(&Side::Base),
-        state.tests.get(&Side::Candidate),
-    ) else {
-        return Value::Null;
-    };
-    let command = |ran: &CommandRun| {
-        json!({ "command": command::line(&ran.argv),
-        "ending": ran.ending, "wall_ms": ran.wall_ms, "tests": ran.tally })
-    };
-    json!({
-        "compared_with_base": compare(base, candidate),
-        "two_sided": state.crossed_facts(),
-        "commands": candidate.commands.iter().map(command).collect::<Vec<_>>(),
     })
 }
 
@@ -215,6 +197,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     for row in state.finished.iter().flat_map(findings) {
         text += &format!("  {}\n", plain(&row));
     }
+    text += &tested::lead(state);
     text += &beginning(state, beside.closer.as_ref());
     text += &earlier::text(state, bundle);
     text += &work(state, beside.closer.as_ref());
@@ -335,27 +318,7 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
         }
     }
     text += &said_by_reviewer(state);
-    if let Some(candidate) = state.tests.get(&Side::Candidate) {
-        let compared = state
-            .tests
-            .get(&Side::Base)
-            .map_or("", |base| compare(base, candidate));
-        text += &format!("  tests    {compared}\n");
-        for (at, ran) in candidate.commands.iter().enumerate() {
-            let before = state.tests.get(&Side::Base);
-            let before = before.and_then(|base| base.commands.get(at));
-            text += &format!(
-                "           {} {} in {}{}\n",
-                plain(&command::line(&ran.argv)),
-                render_ending(ran.ending),
-                times::length(ran.wall_ms),
-                tests_of(ran, before)
-            );
-        }
-    }
-    for words in state.crossed_words() {
-        text += &format!("           {}\n", plain(&words));
-    }
+    text += &tested::text(state);
     text
 }
 
@@ -382,24 +345,6 @@ fn said_by_reviewer(state: &State) -> String {
         text += &format!("           {}\n", row.replace('\n', " "));
     }
     text
-}
-
-/// How many tests a command ran, and how many it ran before where that differs.
-fn tests_of(ran: &CommandRun, before: Option<&CommandRun>) -> String {
-    let Some(now) = &ran.tally else {
-        return String::new();
-    };
-    let skipped = match now.skipped {
-        0 => String::new(),
-        count => format!(", {count} skipped"),
-    };
-    let before = before.and_then(|before| before.tally.as_ref());
-    let before = match before.map(Tally::ran) {
-        Some(count) if count != now.ran() => format!("; {count} on the base"),
-        _ => String::new(),
-    };
-    let tests = counted(usize::try_from(now.ran()).unwrap_or(usize::MAX), "test");
-    format!(" ({tests}{skipped}{before})")
 }
 
 /// How many changed files a person is shown at once.

@@ -30,11 +30,12 @@ use super::statement::{
     Acceptance, BoxFacts, LedgerHead, RunPredicate, RunStatement, SealedVerdict,
 };
 use super::verify::presence::{EXPECTED, REQUIRED};
+use crate::contract::Test;
 use crate::object::Oid;
 use crate::record::Head;
 use crate::run::fact::{Capture, CommandRun, Ending, ResultFile, Side};
 use crate::run::fix::Past;
-use crate::run::judge::compare;
+use crate::run::judge::{compare, optional_red};
 use crate::run::{Gate, State};
 use crate::verdict::Verdict;
 use crate::wording::counted;
@@ -161,6 +162,19 @@ impl<'a> Composer<'a> {
         })
     }
 
+    /// The acceptance commands of the contract.
+    fn tests(&self) -> &[Test] {
+        self.state.contract.as_ref().map_or(&[], |it| &it.tests)
+    }
+
+    /// What the run came to; what became of the tests comes first.
+    fn summary(&self) -> String {
+        let words = self.state.changed_tests_words();
+        let words = words.iter().filter(|_| self.verdict.allow).cloned();
+        let words: Vec<String> = words.chain([self.verdict.reason.clone()]).collect();
+        words.join("; ")
+    }
+
     fn task_result(&self) -> Result<TaskResult, ComposeError> {
         let status = if self.verdict.allow {
             TaskStatus::Success
@@ -183,7 +197,7 @@ impl<'a> Composer<'a> {
             status,
             started_at: time(&self.state.began)?,
             finished_at: time(&self.state.latest)?,
-            summary: self.verdict.reason.clone(),
+            summary: self.summary(),
             artifacts: vec![self.file(CONTRACT)?],
             git: GitState {
                 baseline_ref: self.state.opened.base_commit.to_string(),
@@ -272,9 +286,20 @@ impl<'a> Composer<'a> {
         let mut facts = Map::new();
         if let Some(run) = run {
             facts.insert("tests".into(), commands::tallies(run));
+            facts.insert("times".into(), commands::times(run));
+            let red = optional_red(run, self.tests());
+            let red: Vec<&str> = red.iter().map(|ran| ran.name.as_str()).collect();
+            if !red.is_empty() {
+                facts.insert("optional_red".into(), json!(red));
+            }
         }
+        if let Some(changed) = self.state.changed_tests_facts() {
+            facts.insert("tests_changed".into(), changed);
+        }
+        let (began, ended) = run.map(commands::span).unwrap_or_default();
         if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
-            facts.insert("compared_with_base".into(), json!(compare(base, run)));
+            let compared = compare(base, run, self.tests());
+            facts.insert("compared_with_base".into(), json!(compared));
             facts.insert("base".into(), commands::base(base));
         }
         if let Some(crossed) = self.state.crossed_facts() {
@@ -297,8 +322,8 @@ impl<'a> Composer<'a> {
                 role: TestRunnerRole::Orchestrator,
                 agent_id: "provost".into(),
             },
-            started_at: time(&self.state.began)?,
-            finished_at: time(&self.state.latest)?,
+            started_at: time(began.as_deref().unwrap_or(&self.state.began))?,
+            finished_at: time(ended.as_deref().unwrap_or(&self.state.latest))?,
             status: self.test_status(),
             summary: Some(TestSummary {
                 passed: Some(passed as u64),

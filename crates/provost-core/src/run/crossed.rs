@@ -11,8 +11,12 @@ use serde_json::{Value, json};
 use super::fact::{CommandRun, Crossed, Ending, Side, TestRun};
 use super::judge::{judge_stopped, render_ending};
 use super::{Misplaced, State, Step};
+use crate::change::Change;
 use crate::code::Code;
 use crate::contract::Test;
+use crate::gate::command::line;
+use crate::path::RawPath;
+use crate::testfile::is_test_file;
 use crate::verdict::Verdict;
 
 /// The two rounds, in their order.
@@ -80,21 +84,128 @@ impl State {
         }
     }
 
+    /// The changes of test files, and whether nothing else changed.
+    fn changed_tests(&self) -> (Vec<&Change>, bool) {
+        let changes = self.captured.iter().flat_map(|captured| &captured.changes);
+        let (tests, rest): (Vec<&Change>, Vec<&Change>) =
+            changes.partition(|change| is_test_file(&change.path));
+        (tests, rest.is_empty())
+    }
+
+    /// The round of `side`. Where only tests changed, the other halves are the base and the candidate.
+    fn round(&self, side: Side) -> Option<Round> {
+        if let Some(round) = self.crossed.get(&side) {
+            return Some(round.clone());
+        }
+        let (tests, only_tests) = self.changed_tests();
+        let same = match side {
+            _ if tests.is_empty() || !only_tests => return None,
+            Side::OldTests => self.tests.get(&Side::Base)?,
+            Side::NewTests => self.tests.get(&Side::Candidate)?,
+            _ => return None,
+        };
+        Some(Round::Ran(same.clone()))
+    }
+
+    /// The test files that the change touches, and what the tests of the base say of it, as data.
+    pub fn changed_tests_facts(&self) -> Option<Value> {
+        let (tests, only_tests) = self.changed_tests();
+        let row = |change: &&Change| json!({ "path": change.path, "what": what(change) });
+        let passed = |side| match self.round(side) {
+            Some(Round::Ran(run)) => json!(self.has_passed(&run)),
+            _ => Value::Null,
+        };
+        let is_told = !tests.is_empty() || !self.changed_scripts().is_empty();
+        is_told.then(|| {
+            json!({
+                "files": tests.iter().map(row).collect::<Vec<_>>(),
+                "only_tests": only_tests && !tests.is_empty(),
+                "base_tests_pass_with_the_change": passed(Side::OldTests),
+                "changed_tests_pass_without_it": passed(Side::NewTests),
+                "words": self.changed_tests_words(),
+            })
+        })
+    }
+
+    /// The same in words, one a line; what the tests of the base say comes first.
+    pub fn changed_tests_words(&self) -> Vec<String> {
+        let (tests, only_tests) = self.changed_tests();
+        let scripts = self.changed_scripts();
+        if tests.is_empty() {
+            return scripts;
+        }
+        let mut words = if only_tests {
+            let passed = |side| match self.round(side) {
+                Some(Round::Ran(run)) => Some(self.has_passed(&run)),
+                _ => None,
+            };
+            let said = match (passed(Side::OldTests), passed(Side::NewTests)) {
+                (Some(false), Some(true)) => {
+                    ": the tests of the base fail on the same code, and only the changed ones pass"
+                }
+                (Some(true), _) => ": the tests of the base pass on the same code",
+                (Some(false), _) => ": the tests of the base fail on the same code",
+                (None, _) => "",
+            };
+            vec![format!("only tests changed{said}")]
+        } else {
+            self.crossed_words()
+        };
+        let named = |change: &&Change| format!("{} {}", what(change), change.path);
+        let names: Vec<String> = tests.iter().take(MOST_NAMES).map(named).collect();
+        let more = match tests.len().saturating_sub(MOST_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        words.push(format!("test files: {}{more}", names.join(", ")));
+        words.extend(scripts);
+        words
+    }
+
+    /// Files that an acceptance command names and that the change touches, in words.
+    fn changed_scripts(&self) -> Vec<String> {
+        let tests: &[Test] = self.contract.as_ref().map_or(&[], |it| &it.tests);
+        let changes = self.captured.iter().flat_map(|captured| &captured.changes);
+        let was_there = changes.filter(|change| change.before.is_some());
+        let mut found = Vec::new();
+        for change in was_there.filter(|change| !is_test_file(&change.path)) {
+            let path = change.path.to_string();
+            let named = |test: &&Test| {
+                let mut words = test.argv.iter();
+                words.any(|word| word.strip_prefix("./").unwrap_or(word) == path)
+            };
+            if let Some(test) = tests.iter().find(named) {
+                let line = line(&test.argv);
+                found.push(format!(
+                    "{} {path}, which `{line}` runs or reads",
+                    what(change)
+                ));
+            }
+        }
+        found
+    }
+
     /// Both rounds as data, if there were any.
     pub fn crossed_facts(&self) -> Option<Value> {
-        let trees = self.crossed_trees()?;
-        let row = |side: Side| match self.crossed.get(&side) {
+        let (tests, only_tests) = self.changed_tests();
+        let known = self.tests.contains_key(&Side::Base) && only_tests && !tests.is_empty();
+        if self.crossed_trees().is_none() && !known {
+            return None;
+        }
+        let files: Vec<&RawPath> = tests.iter().map(|change| &change.path).collect();
+        let row = |side: Side| match self.round(side) {
             None => Value::Null,
             Some(Round::Missing(why)) => json!({ "missing": why.reason, "code": why.code }),
             Some(Round::Ran(run)) => json!({
                 "tree": run.tree,
                 "cached": run.cached,
-                "passed": self.has_passed(run),
+                "passed": self.has_passed(&run),
                 "commands": run.commands.iter().map(command).collect::<Vec<_>>(),
             }),
         };
         Some(json!({
-            "test_files": trees.test_files,
+            "test_files": files,
+            "only_tests": only_tests,
             "base_tests_on_candidate": row(Side::OldTests),
             "candidate_tests_on_base": row(Side::NewTests),
         }))
@@ -123,6 +234,18 @@ impl State {
         !tests.is_empty()
             && tests.len() == run.commands.len()
             && pairs.all(|(test, ran)| !test.must_pass || ran.ending == Ending::Exited(0))
+    }
+}
+
+/// How many test files are named at once.
+const MOST_NAMES: usize = 8;
+
+/// What became of a file.
+fn what(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        (Some(_), Some(_)) => "changed",
     }
 }
 

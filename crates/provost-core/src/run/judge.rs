@@ -10,7 +10,7 @@ mod runtime;
 mod tools;
 
 pub(super) use acceptance::judge_stopped;
-pub use acceptance::{compare, judge_tests, render_ending};
+pub use acceptance::{compare, judge_tests, optional_red, render_ending};
 pub use looker::Looker;
 pub use program::{Lack, judge_programs};
 

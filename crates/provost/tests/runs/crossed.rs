@@ -69,7 +69,7 @@ fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
         (
             "nothing but a test",
             "echo true > tests/more.sh",
-            [Value::Null, Value::Null],
+            [json!(true), json!(true)],
         ),
     ];
     for (name, script, want) in cases {
@@ -93,4 +93,43 @@ fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
     let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     assert_eq!(report["x_provost"]["facts"]["two_sided"], *facts);
     assert_eq!(scene.ask(&["replay", id, "--json"]).exit, 0);
+}
+
+/// The code stays wrong, and its test is bent until it passes: the first thing that is said.
+#[test]
+fn a_test_that_alone_was_weakened_is_said_before_everything_else() {
+    let scene = Scene::new();
+    scene.commit(&[
+        ("check.sh", "sh tests/count.sh\n"),
+        ("src/count.sh", "echo 2\n"),
+        ("tests/count.sh", "test \"$(sh src/count.sh)\" = 1\n"),
+    ]);
+    let outcome = run(&scene, "echo true > tests/count.sh");
+    assert_eq!(passed(&outcome), [json!(false), json!(true)]);
+    assert_eq!(outcome.json["tests"]["compared_with_base"], "red→green");
+    let changed = &outcome.json["tests_changed"];
+    let file = json!([{ "path": "tests/count.sh", "what": "changed" }]);
+    assert_eq!(changed["files"], file);
+    assert_eq!(changed["only_tests"], json!(true));
+    assert_eq!(changed["base_tests_pass_with_the_change"], json!(false));
+    let id = outcome.text("run_id");
+    let shown = scene.ask(&["show", id]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let said = "only tests changed: the tests of the base fail on the same code, and only the \
+                changed ones pass";
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[1].ends_with(said), "{shown}");
+    assert!(
+        lines[2].ends_with("test files: changed tests/count.sh"),
+        "{shown}"
+    );
+    let result = scene.evidence(id, "reports/task_result.json");
+    let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+    assert!(
+        result["summary"].as_str().unwrap().starts_with(said),
+        "{result}"
+    );
+    let report = scene.evidence(id, "reports/test_report.json");
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    assert_eq!(report["x_provost"]["facts"]["tests_changed"], *changed);
 }

@@ -108,3 +108,66 @@ fn a_schema_that_drifted_and_a_file_that_changed_stop_a_run_before_its_agent() {
         assert_eq!(outcome.json["agent_ms"], Value::Null);
     }
 }
+
+/// The contract has two commands, one of which need not pass, and each has its own time.
+#[test]
+fn an_optional_command_that_fails_does_not_head_an_accepted_run() {
+    let scene = Scene::new();
+    scene.commit(&[("slow.sh", "sleep 0.2; echo done; exit 3\n")]);
+    let outcome = run(&scene, "sleep 0.4; echo good > src/a.txt", |contract| {
+        let commands = contract["acceptance_tests"].as_array_mut().unwrap();
+        let slow = json!({ "name": "slow", "cmd": "bash slow.sh", "must_pass": false });
+        commands.push(slow);
+    });
+    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    let tests = &outcome.json["tests"];
+    assert_eq!(tests["compared_with_base"], "green→green");
+    assert_eq!(tests["optional_red"], json!(1));
+    let id = outcome.text("run_id");
+    let shown = scene.ask(&["show", id]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains("tests    green→green; 1 optional command red"),
+        "{shown}"
+    );
+    assert!(!shown.contains("still red"), "{shown}");
+
+    let report = fs::read(scene.evidence(id, "reports/test_report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let times = report["x_provost"]["facts"]["times"].as_array().unwrap();
+    assert_eq!(report["started_at"], times[0]["started_at"]);
+    assert_eq!(report["finished_at"], times[1]["finished_at"]);
+    let at = |value: &Value| value.as_str().unwrap().to_owned();
+    assert!(
+        at(&times[0]["finished_at"]) <= at(&times[1]["started_at"]),
+        "{times:?}"
+    );
+    assert!(
+        at(&outcome.json["began"]) < at(&report["started_at"]),
+        "{report}"
+    );
+    let file = scene.path("home/junit.xml").display().to_string();
+    let export = ["export", "last", "--as", "junit", "--out", &file];
+    assert_eq!(scene.ask(&export).exit, 0);
+    let xml = fs::read_to_string(&file).unwrap();
+    for row in times {
+        let timestamp = format!("timestamp=\"{}\"", at(&row["started_at"]));
+        assert!(xml.contains(&timestamp), "{xml}");
+    }
+    assert_eq!(scene.verify(id).exit, 0);
+}
+
+#[test]
+fn a_command_that_tests_nothing_waits_for_a_person() {
+    let scene = Scene::new();
+    let outcome = run(&scene, "echo good > src/a.txt", |contract| {
+        contract["acceptance_tests"][0]["cmd"] = json!("pytest --version");
+    });
+    let (code, exit) = (outcome.code(), outcome.exit);
+    assert_eq!((code, exit), ("APPROVAL_NEEDED", 3), "{outcome:?}");
+    let outcome = run(&Scene::new(), "echo good > src/a.txt", |contract| {
+        contract["acceptance_tests"][0]["cmd"] = json!("git status");
+        contract["runtime_options"] = json!({ "strict_acceptance": true });
+    });
+    assert_eq!(outcome.code(), "CONTRACT_INVALID", "{outcome:?}");
+}

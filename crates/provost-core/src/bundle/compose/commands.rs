@@ -68,6 +68,21 @@ pub(super) fn tallies(run: &TestRun) -> Value {
     run.commands.iter().map(row).collect()
 }
 
+/// When each command began and how long it took, where it was measured.
+pub(super) fn times(run: &TestRun) -> Value {
+    let row = |ran: &CommandRun| {
+        json!({ "name": ran.name, "started_at": ran.began, "finished_at": ran.ended(),
+                "duration_ms": ran.wall_ms })
+    };
+    run.commands.iter().map(row).collect()
+}
+
+/// When the first command began and the last one ended.
+pub(super) fn span(run: &TestRun) -> (Option<String>, Option<String>) {
+    let began = run.commands.first().and_then(|ran| ran.began.clone());
+    (began, run.commands.last().and_then(CommandRun::ended))
+}
+
 /// What the same commands said about the base.
 pub(super) fn base(base: &TestRun) -> Value {
     let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use crate::code::Code;
-use crate::contract::Contract;
+use crate::contract::{self, Contract, Test};
 use crate::gate::command;
+use crate::gate::proof::{self, Proof};
 use crate::run::fact::{CommandRun, Ending, TestRun};
 use crate::tally::Tally;
 use crate::verdict::Verdict;
@@ -98,13 +99,12 @@ fn judge_counts(run: &TestRun, before: &TestRun, contract: &Contract) -> Verdict
         return Verdict::deny(Code::TestsFewer, reason)
             .with(json!({ "findings": lost.iter().map(row).collect::<Vec<_>>() }));
     }
-    let passed = run.commands.iter();
-    let passed = passed.filter(|ran| ran.ending == Ending::Exited(0));
-    let passed = counted(passed.count(), "acceptance command");
-    let tallies = run.commands.iter().filter_map(|ran| ran.tally.as_ref());
-    let tests = tallies.map(Tally::ran).reduce(u64::saturating_add);
-    let tests = tests.map(|tests| format!(", {}", counted(saturated(tests), "test")));
-    let verdict = Verdict::allow(format!("{passed} passed{}", tests.unwrap_or_default()));
+    if contract::is_strict(&contract.document)
+        && let Some(refusal) = unproven(run, contract)
+    {
+        return refusal;
+    }
+    let verdict = Verdict::allow(passed_words(run));
     let rounds = run.commands.iter().chain(&before.commands);
     let mut notes: Vec<String> = rounds.filter_map(uncounted).collect();
     notes.dedup();
@@ -114,16 +114,55 @@ fn judge_counts(run: &TestRun, before: &TestRun, contract: &Contract) -> Verdict
     verdict.with(json!({ "notes": notes }))
 }
 
+/// How many commands passed, and how many tests they ran.
+fn passed_words(run: &TestRun) -> String {
+    let passed = run.commands.iter();
+    let passed = passed.filter(|ran| ran.ending == Ending::Exited(0));
+    let mut words = format!("{} passed", counted(passed.count(), "acceptance command"));
+    for unit in ["test", "package"] {
+        let tallies = run.commands.iter().filter_map(|ran| ran.tally.as_ref());
+        let tallies = tallies.filter(|tally| tally.unit() == unit);
+        if let Some(ran) = tallies.map(Tally::ran).reduce(u64::saturating_add) {
+            words += &format!(", {}", counted(saturated(ran), unit));
+        }
+    }
+    words
+}
+
+/// Why a strict contract does not take what ran for proof: some test must have been counted, and at
+/// least one by each command that is a test runner.
+fn unproven(run: &TestRun, contract: &Contract) -> Option<Verdict> {
+    let pairs = contract.tests.iter().zip(&run.commands);
+    let must = || pairs.clone().filter(|(test, _)| test.must_pass);
+    let counted = |ran: &CommandRun| ran.tally.as_ref().is_some_and(|tally| tally.ran() > 0);
+    let silent = must().find(|(test, ran)| proof::of(&test.argv) == Proof::Tests && !counted(ran));
+    let any = must().any(|(_, ran)| counted(ran));
+    let (_, first) = silent.or_else(|| must().next().filter(|_| !any))?;
+    let line = command::line(&first.argv);
+    let problem = "does not say that it ran a test, and `strict_acceptance` asks for proof";
+    let row = json!({ "path": line, "name": first.name, "problem": problem,
+                      "log": first.stdout.file });
+    let verdict = Verdict::deny(Code::TestsFewer, format!("`{line}` {problem}"));
+    Some(verdict.with(json!({ "findings": [row] })))
+}
+
 /// Says of a command that nobody can tell how many tests it ran.
 fn uncounted(command: &CommandRun) -> Option<String> {
     let cut = command.stdout.cut || command.stderr.cut;
     let line = command::line(&command.argv);
-    cut.then(|| format!("`{line}` printed more than is kept, so its tests are not counted"))
+    if cut {
+        return Some(format!(
+            "`{line}` printed more than is kept, so its tests are not counted"
+        ));
+    }
+    let packages = command.tally.as_ref()?.unit() == "package";
+    packages.then(|| format!("`{line}` names packages and no tests; with `-v` tests are counted"))
 }
 
 /// Which tests a command lost since `before`, in words that follow its name.
 fn loss(now: Option<&Tally>, before: Option<&Tally>) -> Option<String> {
-    let tests = |count: u64| counted(saturated(count), "test");
+    let unit = now.or(before).map_or("test", Tally::unit);
+    let tests = |count: u64| counted(saturated(count), unit);
     if let (Some(now), Some(before)) = (now, before)
         && before
             .runners
@@ -138,10 +177,10 @@ fn loss(now: Option<&Tally>, before: Option<&Tally>) -> Option<String> {
         // A command that nobody ever counted is judged by its status alone.
         None if before == 0 => None,
         None => Some(format!(
-            "says of no test that it ran; {} ran before",
+            "says of no {unit} that it ran; {} ran before",
             tests(before)
         )),
-        Some(0) => Some("ran no test".to_owned()),
+        Some(0) => Some(format!("ran no {unit}")),
         Some(now) if now < before => Some(format!("ran {}; {before} ran before", tests(now))),
         Some(_) => None,
     }
@@ -181,14 +220,25 @@ pub fn render_ending(ending: Ending) -> String {
     }
 }
 
-/// What the acceptance commands say about the change, from both sides.
-pub fn compare(base: &TestRun, candidate: &TestRun) -> &'static str {
-    let passed = |command: &CommandRun| command.ending == Ending::Exited(0);
-    let green = |run: &TestRun| !run.commands.is_empty() && run.commands.iter().all(passed);
+/// What the commands that must pass say about the change, from both sides.
+pub fn compare(base: &TestRun, candidate: &TestRun, tests: &[Test]) -> &'static str {
+    let green = |run: &TestRun| {
+        let mut pairs = tests.iter().zip(&run.commands);
+        !run.commands.is_empty()
+            && tests.len() == run.commands.len()
+            && pairs.all(|(test, ran)| !test.must_pass || ran.ending == Ending::Exited(0))
+    };
     match (green(base), green(candidate)) {
         (false, true) => "red→green",
         (true, true) => "green→green",
         (true, false) => "green→red",
         (false, false) => "still red",
     }
+}
+
+/// The commands that did not pass and need not.
+pub fn optional_red<'a>(run: &'a TestRun, tests: &[Test]) -> Vec<&'a CommandRun> {
+    let pairs = tests.iter().zip(&run.commands);
+    let red = pairs.filter(|(test, ran)| !test.must_pass && ran.ending != Ending::Exited(0));
+    red.map(|(_, ran)| ran).collect()
 }

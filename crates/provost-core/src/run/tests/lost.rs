@@ -1,7 +1,7 @@
 use super::{Ending, Fact, Side, state, tests};
 use crate::code::Code;
 use crate::contract::Contract;
-use crate::run::judge::judge_tests;
+use crate::run::judge::{compare, judge_tests, optional_red};
 use crate::tally::{Runner, Tally};
 
 #[test]
@@ -94,4 +94,68 @@ fn tests_that_nobody_could_count_are_told() {
     let verdict = judge_tests(Some(&candidate), Some(&base), &contract);
     let notes = verdict.details.unwrap()["notes"].to_string();
     assert!(notes.contains("its tests are not counted"), "{notes}");
+}
+
+#[test]
+fn a_strict_contract_takes_only_tests_that_were_counted_for_proof() {
+    let facts = tests("a", &[("one", Ending::Exited(0))], &[]);
+    let Some(Fact::TestsRan(mut run)) = facts.into_iter().next_back() else {
+        panic!("no run")
+    };
+    let state = state(&[]);
+    let contract = state.contract.as_ref().unwrap();
+    let mut contract = Contract {
+        tests: contract.tests[..1].to_vec(),
+        ..contract.clone()
+    };
+    let options = serde_json::json!({ "strict_acceptance": true });
+    let mut judged = |command: &str, strict: bool, ran: Option<u64>| {
+        let argv = crate::gate::command::split(command).unwrap();
+        contract.tests[0].argv.clone_from(&argv);
+        run.commands[0].argv = argv;
+        run.commands[0].tally = ran.map(|passed| Tally {
+            passed,
+            ..Tally::default()
+        });
+        let options = strict.then(|| serde_json::from_value(options.clone()).unwrap());
+        contract.document.runtime_options = options;
+        judge_tests(Some(&run), Some(&run), &contract).code
+    };
+    for (command, strict, ran, want) in [
+        ("pytest", true, Some(3), Code::Ok),
+        ("pytest", true, None, Code::TestsFewer),
+        ("pytest", true, Some(0), Code::TestsFewer),
+        ("pytest", false, None, Code::Ok),
+        ("sh check.sh", true, Some(1), Code::Ok),
+        ("sh check.sh", true, None, Code::TestsFewer),
+        ("sh check.sh", false, None, Code::Ok),
+        ("mypy src", true, None, Code::TestsFewer),
+    ] {
+        assert_eq!(
+            judged(command, strict, ran),
+            want,
+            "{command} {strict} {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn what_need_not_pass_does_not_make_a_run_red() {
+    let facts = tests(
+        "a",
+        &[("one", Ending::Exited(0)), ("two", Ending::Exited(1))],
+        &[],
+    );
+    let Some(Fact::TestsRan(run)) = facts.into_iter().next_back() else {
+        panic!("no run")
+    };
+    let state = state(&[]);
+    let tests = &state.contract.as_ref().unwrap().tests;
+    assert!(tests[0].must_pass && !tests[1].must_pass);
+    assert_eq!(compare(&run, &run, tests), "green→green");
+    let red: Vec<&str> = optional_red(&run, tests)
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(red, ["two"]);
 }
