@@ -185,11 +185,18 @@ const TOOLS: &[Tool] = &[
         "--dry-run --only-configure --only-download",
     ),
     tool(
-        "make gmake just task ninja",
+        "make gmake",
         "",
         "",
-        "-n --just-print --dry-run --recon -q --question -t --touch -v --list -l --summary -p",
+        "-n --just-print --dry-run --recon -q --question -t --touch -v",
     ),
+    tool(
+        "just task",
+        "",
+        "",
+        "-n --dry-run --list -l --list-all --summary --dump",
+    ),
+    tool("ninja", "", "", "-n -t"),
     tool(
         "bazel bazelisk buck2 pants",
         "test coverage",
@@ -201,7 +208,7 @@ const TOOLS: &[Tool] = &[
         "prove bats shellspec busted",
         "*",
         "",
-        "-c --count --dry -D --list",
+        "--count --dry -D --list",
     ),
 ];
 

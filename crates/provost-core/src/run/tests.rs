@@ -20,6 +20,7 @@ use crate::change::{Change, Ignored, Node as Entry};
 use crate::code::Code;
 use crate::contract::limits::Asked;
 use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use crate::gate::command;
 use crate::lease::Owner;
 use crate::object::{Kind, Mode, ObjectFormat, Oid, sha256};
 use crate::path::RawPath;
@@ -171,12 +172,10 @@ fn captured(paths: &[&str]) -> Vec<Fact> {
 }
 
 fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> {
+    let lines = ["pytest -q", "npm test"];
     let command = |(name, ending): &(&str, Ending)| CommandRun {
         name: (*name).to_owned(),
-        argv: match *name {
-            "one" => vec!["pytest".to_owned(), "-q".to_owned()],
-            _ => vec!["npm".to_owned(), "test".to_owned()],
-        },
+        argv: command::split(lines[usize::from(*name != "one")]).unwrap(),
         ending: *ending,
         began: None,
         wall_ms: 1,
