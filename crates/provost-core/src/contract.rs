@@ -75,6 +75,8 @@ pub struct Contract {
     pub may_lose_tests: bool,
     /// The places of the network that the agent may reach; acceptance commands reach none.
     pub net: Vec<Endpoint>,
+    /// Whether sandboxes have a loopback of their own; a policy may still turn it off.
+    pub loopback: bool,
     /// What every box of the run is made of.
     pub tier: Tier,
     /// Whether nothing may change, because the contract is for an audit.
@@ -197,6 +199,7 @@ pub fn resolve(
         limits: Limits::of(&extension.limits.unwrap_or_default(), &Asked::default()),
         result,
         net: network(&document, &mut problems),
+        loopback: extension.loopback != Some(false),
         tier: extension
             .tier
             .map_or(Ok(Tier::default()), |tier| tier.parse())
@@ -338,13 +341,14 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         tier,
         limits: _,
         net,
+        loopback,
         author: _,
         target: _,
         forbid: _,
         permit: _,
     } = extension;
     if let Some(tier) = tier {
-        boxed(&tier, &net, problems);
+        boxed(&tier, &net, loopback, problems);
     }
     let chain = document.handoff_chain.as_ref();
     if chain.is_some_and(|chain| chain.enabled == Some(true)) {
@@ -390,13 +394,18 @@ fn strictness(document: &Document, problems: &mut Problems) {
 }
 
 /// A tier that is not there, or that cannot keep what else the contract says.
-fn boxed(tier: &str, net: &[String], problems: &mut Problems) {
+fn boxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Problems) {
     let place = "/x_provost/tier";
     match tier.parse() {
         Err(error) => problems.add(place, format!("(`{}`) {error}", tier.escape_debug())),
         Ok(Tier::Landlock) if !net.is_empty() => {
             let problem = "(`landlock`) cannot hold a grant of the network to its letter; leave \
                            `x_provost.net` out, or use `namespaces`";
+            problems.add(place, problem);
+        }
+        Ok(Tier::Landlock) if loopback == Some(true) => {
+            let problem = "(`landlock`) has no network of its own, so no loopback; leave \
+                           `x_provost.loopback` out, or use `namespaces`";
             problems.add(place, problem);
         }
         Ok(Tier::Landlock | Tier::Namespaces) => {}

@@ -169,6 +169,7 @@ impl Asked {
             time_limit: Duration::from_secs(self.timeout_sec),
             limits,
             net,
+            loopback: true,
             credentials: planner.credentials.clone(),
             stdout: layout::STDOUT.to_owned(),
             stderr: layout::STDERR.to_owned(),

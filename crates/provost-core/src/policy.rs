@@ -38,8 +38,8 @@ pub struct Policy {
     pub review: Option<String>,
     /// How workspaces are made.
     pub workspace: WorkspaceChoice,
-    /// Whether acceptance commands have a loopback of their own.
-    pub loopback: bool,
+    /// Whether sandboxes have no loopback of their own.
+    pub loopback_off: bool,
     /// What is made once, and read by agents and acceptance commands.
     pub prepare: Vec<Step>,
     /// Limits of contracts that do not say otherwise.
@@ -60,6 +60,7 @@ pub struct Written {
     mcp: BTreeMap<String, WrittenServer>,
     review: WrittenReview,
     workspace: WrittenWorkspace,
+    #[serde(alias = "sandbox")]
     r#box: WrittenBox,
     prepare: Vec<RawStep>,
     limits: Asked,
@@ -82,7 +83,7 @@ struct WrittenApprove {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenBox {
-    loopback: bool,
+    loopback: Option<bool>,
     least_tier: Tier,
 }
 
@@ -156,7 +157,7 @@ impl TryFrom<Written> for Policy {
             servers,
             review: written.review.agent,
             workspace: written.workspace.kind,
-            loopback: written.r#box.loopback,
+            loopback_off: written.r#box.loopback == Some(false),
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: written.r#box.least_tier,

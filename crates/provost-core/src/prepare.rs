@@ -322,6 +322,8 @@ pub struct Circumstances<'a> {
     pub before: &'a [String],
     /// The tree, if nobody trusts it yet.
     pub untrusted: Option<&'a Oid>,
+    /// Whether it has a loopback of its own.
+    pub loopback: bool,
 }
 
 /// The name of the layer that `step` makes of `inputs`.
@@ -334,11 +336,12 @@ pub fn key(
         toolchain,
         before,
         untrusted,
+        loopback,
     } = circumstances;
     let row = |(path, node): (&&RawPath, &&Node)| json!([path, node.mode, node.oid]);
     let inputs: Vec<_> = inputs.iter().map(row).collect();
     let whole = json!({ "layout": 1, "step": step, "inputs": inputs, "toolchain": toolchain,
-                        "before": before, "untrusted": untrusted });
+                        "before": before, "untrusted": untrusted, "loopback": loopback });
     sha256(json::canonical(&whole).as_bytes())
 }
 

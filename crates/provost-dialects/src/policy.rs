@@ -46,7 +46,7 @@ mod tests {
         let policy = parse(
             b"[protect]\noracle = [\"spec/\"]\n[commands]\nallow = [\"make test\"]\n\
               [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
-              [workspace]\nkind = \"overlay\"\n[box]\nloopback = true\nleast_tier = \"landlock\"\n\
+              [workspace]\nkind = \"overlay\"\n[box]\nloopback = false\nleast_tier = \"landlock\"\n\
               [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
               outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n\
               [approve]\npaths = [\"src/\"]\nnet = [\"a.example:443\"]\nfewer_tests = true\n",
@@ -60,7 +60,7 @@ mod tests {
         let argv = ["my-agent", "--fast", "a b"].map(str::to_owned).to_vec();
         assert_eq!(policy.agents["mine"], Agent::Command(argv));
         assert_eq!(policy.protect.oracle.entries().len(), 1);
-        assert!(policy.loopback);
+        assert!(policy.loopback_off);
         assert_eq!(policy.approve.paths.entries().len(), 1);
         assert_eq!(policy.approve.net.len(), 1);
         assert!(policy.approve.fewer_tests && policy.approve.authors.is_empty());

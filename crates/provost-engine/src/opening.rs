@@ -135,7 +135,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         commands: policy.commands,
         workspace: request.workspace.unwrap_or(policy.workspace),
         prepare: policy.prepare,
-        loopback: policy.loopback,
+        loopback: !policy.loopback_off,
         limits: policy.limits,
         artifacts,
         least_tier: policy.least_tier,

@@ -137,7 +137,8 @@ pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError
     let limits = Limits::of(&opened.policy.limits, &opened.policy.limits);
     let paper = asked.paper();
     let told = paper.bytes.clone();
-    let order = asked.look(limits);
+    let mut order = asked.look(limits);
+    order.loopback = !opened.policy.loopback_off;
     let looked = ports.desk.look(&order, &[paper], &told, ports.watch);
     let planned = match looked {
         Err(error) => Planned {

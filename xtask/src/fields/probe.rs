@@ -336,7 +336,7 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
 /// What a contract holds a run to.
 fn held_to(contract: &Contract) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         // The loop that mends takes its bounds from the document as written.
         contract.document.timeout_retry,
         contract.scope,
@@ -347,6 +347,7 @@ fn held_to(contract: &Contract) -> String {
         contract.limits,
         contract.result,
         contract.audit,
+        contract.loopback,
     )
 }
 

@@ -170,6 +170,9 @@ fn beside(child: &Contract, whole: &Contract) -> Vec<String> {
             child.tier, whole.tier
         ));
     }
+    if child.loopback && !whole.loopback {
+        found.push("loopback: is not granted".to_owned());
+    }
     numbers(child, whole, &mut found);
     let (mine, theirs) = (&child.document, &whole.document);
     let tools = [

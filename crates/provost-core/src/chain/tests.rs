@@ -272,6 +272,7 @@ fn within(change: impl FnOnce(&mut Value)) -> Result<Chain, Vec<(String, Code)>>
         ..Typed::default()
     };
     let mut parent = typed.document("run_1", 1_767_225_600_000);
+    parent.x_provost.as_mut().unwrap().loopback = Some(false);
     parent.forbidden_actions = vec!["push".to_owned()];
     let mut written = document(&[("a", "lib", &[])]);
     written.nodes[0].contract = Some(parent.clone());
@@ -285,7 +286,10 @@ fn within(change: impl FnOnce(&mut Value)) -> Result<Chain, Vec<(String, Code)>>
 fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
     type Change = fn(&mut Value);
     assert!(within(|_| ()).is_ok());
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 10] = [
+        ("loopback", |it| {
+            it["contract"]["x_provost"]["loopback"] = json!(true);
+        }),
         ("write", |it| {
             it["contract"]["allowed_paths"] = json!(["lib", "doc"]);
         }),

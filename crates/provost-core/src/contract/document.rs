@@ -301,6 +301,9 @@ pub struct Extension {
     /// Hosts and ports that may be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
+    /// Whether sandboxes have a loopback interface of their own; left out, they have one.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub loopback: Option<bool>,
     /// Kinds of change that are refused unless permitted here.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permissions>,

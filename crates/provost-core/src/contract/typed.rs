@@ -106,6 +106,7 @@ impl Typed {
                 forbid: self.forbid,
                 tier: self.tier.map(|tier| tier.name().to_owned()),
                 net: self.net.iter().map(ToString::to_string).collect(),
+                loopback: None,
                 permit: (self.permit != Permissions::default()).then_some(self.permit),
                 target: self.target,
                 author: Some("person".to_owned()),

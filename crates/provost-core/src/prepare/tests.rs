@@ -111,6 +111,7 @@ fn a_key_follows_from_all_that_the_layer_follows_from() {
         toolchain: "one",
         before: &[],
         untrusted: None,
+        loopback: true,
     };
     let first = key_of(&npm(), &lock, usual);
     let source = [("package-lock.json", 'a'), ("src/a.js", 'c')];
@@ -144,6 +145,17 @@ fn a_key_follows_from_all_that_the_layer_follows_from() {
                 &lock,
                 Circumstances {
                     before: &before,
+                    ..usual
+                },
+            ),
+        ),
+        (
+            "loopback",
+            key_of(
+                &npm(),
+                &lock,
+                Circumstances {
+                    loopback: false,
                     ..usual
                 },
             ),

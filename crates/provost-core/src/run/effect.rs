@@ -95,6 +95,8 @@ pub struct Prepare {
     pub logs: String,
     /// What one step may use: by the policy, because other contracts share what it makes.
     pub limits: Limits,
+    /// Whether a step has a loopback of its own, by the policy for the same reason.
+    pub loopback: bool,
 }
 
 /// A private directory for one attempt.
@@ -145,6 +147,8 @@ pub struct Agent {
     pub limits: Limits,
     /// The places of the network it may reach.
     pub net: Vec<Endpoint>,
+    /// Whether its sandbox has a loopback of its own.
+    pub loopback: bool,
     /// Secrets that the proxy adds for it.
     pub credentials: Vec<Credential>,
     /// The file of the bundle for what it prints.
@@ -193,6 +197,8 @@ pub struct Look {
     pub limits: Limits,
     /// The places of the network it may reach.
     pub net: Vec<Endpoint>,
+    /// Whether its sandbox has a loopback of its own.
+    pub loopback: bool,
     /// Secrets that the proxy adds for it.
     pub credentials: Vec<Credential>,
     /// The file of the bundle for what it prints.
@@ -334,7 +340,7 @@ pub struct Accept {
     pub limits: Limits,
     /// What is prepared for the tree.
     pub prepare: Prepare,
-    /// Whether they have a loopback of their own.
+    /// Whether a command has a loopback of its own.
     pub loopback: bool,
     /// The directory of the bundle for what they print.
     pub logs: String,

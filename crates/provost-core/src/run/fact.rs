@@ -200,7 +200,7 @@ pub struct Opened {
     /// What the repository's policy at the base wants prepared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<prepare::Step>,
-    /// Whether acceptance commands have a loopback of their own, by the policy at the base.
+    /// Whether sandboxes have a loopback of their own, by the policy at the base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
     /// Limits that the repository's policy at the base has for contracts that say nothing.

@@ -58,7 +58,7 @@ pub fn again(origin: &dyn Origin, before: &State, again: Again) -> Result<Opened
         commands: policy.commands,
         workspace: again.workspace.unwrap_or(policy.workspace),
         prepare: policy.prepare,
-        loopback: policy.loopback,
+        loopback: !policy.loopback_off,
         limits: policy.limits,
         least_tier: policy.least_tier,
         widenings,

@@ -50,11 +50,17 @@ impl Profile {
                 Tier::Namespaces => rungs::processes(),
                 Tier::Landlock => Processes::Outer,
             },
+            network: match tier {
+                Tier::Namespaces => Network::Loopback,
+                // It has no network of its own.
+                Tier::Landlock => Network::Deny,
+            },
             ..Self::minimal()
         }
     }
 
-    /// The minimal root: no workspace, no network, default limits, started in the private home.
+    /// The minimal root: no workspace, no network but a loopback of its own, default limits, started
+    /// in the private home.
     pub fn minimal() -> Self {
         let mut mounts = system();
         mounts.extend(etc());
@@ -71,7 +77,7 @@ impl Profile {
             mounts,
             workdir: HOME.into(),
             env: environment(),
-            network: Network::Deny,
+            network: Network::Loopback,
             limits: Limits::default(),
             #[cfg(feature = "holes")]
             holes: std::collections::BTreeSet::new(),

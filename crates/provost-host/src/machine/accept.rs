@@ -23,7 +23,7 @@ use super::prepare::Ready;
 use super::watched::{self, Watched};
 use super::workspaces::Wanted;
 use super::{Machine, host, profile, uncaptured};
-use crate::boxes::{Mount, Network, Profile, Stdin};
+use crate::boxes::{Mount, Profile, Stdin};
 use crate::cache;
 use crate::capture::{self, Limits, Mode};
 use crate::clock;
@@ -36,12 +36,9 @@ pub(super) const TESTS: &str = "tests";
 impl Machine {
     /// The box of an acceptance command of the run, with what was prepared for its tree.
     pub(super) fn test_profile(&self, order: &Accept, tree: Mount, ready: &Ready) -> Profile {
-        let mut profile = self.tree_profile(order.tier, order.time_limit, tree);
+        let mut profile = self.tree_profile(order.tier, order.time_limit, tree, order.loopback);
         profile.limits.hold(order.time_limit, &order.limits);
         ready.add_to(&mut profile);
-        if order.loopback {
-            profile.network = Network::Loopback;
-        }
         profile
     }
 

@@ -137,7 +137,8 @@ impl Machine {
         workspace: &Workspace,
     ) -> Result<Profile, PortError> {
         let mount = workspace.mount(TREE.as_ref());
-        let mut profile = self.tree_profile(order.tier, order.time_limit, read_only(mount));
+        let mount = read_only(mount);
+        let mut profile = self.tree_profile(order.tier, order.time_limit, mount, order.loopback);
         profile.limits.hold(order.time_limit, &order.limits);
         if !workspace.lowers.is_empty() {
             // Not by `add`, which would put it in the place of the mount that it covers.

@@ -130,6 +130,7 @@ impl Machine {
                 earlier: &ready,
                 logs: &plan.logs,
                 limits: &plan.limits,
+                loopback: plan.loopback,
                 commands: Vec::new(),
                 network: Vec::new(),
             };
@@ -184,6 +185,7 @@ fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, Por
             toolchain: &identity::of(step),
             before: &before,
             untrusted: is_changed.then_some(&plan.tree),
+            loopback: plan.loopback,
         };
         let key = prepare::key(step, &inputs, circumstances);
         before.push(key.clone());
@@ -229,6 +231,7 @@ struct Making<'a> {
     earlier: &'a Ready,
     logs: &'a str,
     limits: &'a Limits,
+    loopback: bool,
     commands: Vec<CommandRun>,
     network: Vec<Traffic>,
 }
@@ -250,9 +253,10 @@ impl Making<'_> {
         let home = begun.join("home");
         fs::create_dir(&home).map_err(host("make the home directory"))?;
         self.earlier.make_places(&made.tree, Some(&home))?;
-        let mut profile =
-            self.machine
-                .tree_profile(Tier::default(), LONGEST, made.mount(profile::TREE.as_ref()));
+        let tree = made.mount(profile::TREE.as_ref());
+        let mut profile = self
+            .machine
+            .tree_profile(Tier::default(), LONGEST, tree, self.loopback);
         profile.add(Mount::Writable {
             source: home.clone(),
             target: HOME.into(),

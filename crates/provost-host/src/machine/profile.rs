@@ -16,7 +16,7 @@ use provost_engine::ports::PortError;
 
 use super::{Machine, evidence, git};
 use crate::agent;
-use crate::boxes::{HOME, Mount, Profile, Toolchain, toolchain_mounts};
+use crate::boxes::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::cache;
 use crate::proxy::{Outlet, Secret};
 use crate::workspace::{Layers, Lowers};
@@ -100,7 +100,8 @@ impl Machine {
         if reads {
             workspace = read_only(workspace);
         }
-        let mut profile = self.tree_profile(agent.tier, agent.time_limit, workspace);
+        let mut profile =
+            self.tree_profile(agent.tier, agent.time_limit, workspace, agent.loopback);
         if reads && layered {
             // Not by `add`, which would put it in the place of the mount that it covers.
             profile.mounts.push(Mount::Protect {
@@ -167,8 +168,17 @@ impl Machine {
     }
 
     /// A box with nothing but a tree and the toolchain.
-    pub(super) fn tree_profile(&self, tier: Tier, time_limit: Duration, tree: Mount) -> Profile {
+    pub(super) fn tree_profile(
+        &self,
+        tier: Tier,
+        time_limit: Duration,
+        tree: Mount,
+        loopback: bool,
+    ) -> Profile {
         let mut profile = Profile::of_tier(tier);
+        if !loopback {
+            profile.network = Network::Deny;
+        }
         user_toolchain().add_to(&mut profile);
         let objects = self.repo.objects().to_owned();
         profile.add(tree);

@@ -13,6 +13,7 @@ use crate::stage::{Stage, WORKSPACE, for_each_user};
 fn profile(stage: &Stage) -> Profile {
     let mut profile = stage.profile();
     profile.tier = Tier::Landlock;
+    profile.network = Network::Deny;
     profile
 }
 

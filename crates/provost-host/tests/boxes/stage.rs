@@ -32,6 +32,7 @@ pub(crate) fn for_each_box(scene: impl Fn(&Stage, Profile)) {
         for_each_user(|stage| {
             let mut profile = stage.profile();
             profile.tier = tier;
+            profile.network = Profile::of_tier(tier).network;
             scene(stage, profile);
         });
     }

@@ -40,7 +40,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let commit = origin.resolve(&prepare.base)?;
     let tree = origin.tree(&commit)?;
     let policy = origin.policy(&tree)?;
-    let (steps, limits) = (policy.prepare, policy.limits);
+    let (steps, limits, loopback) = (policy.prepare, policy.limits, !policy.loopback_off);
     if steps.is_empty() {
         let text = "provost.toml of that commit names nothing to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
@@ -54,6 +54,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         base: Base { commit, tree },
         logs: "logs".to_owned(),
         limits: Limits::of(&Asked::default(), &limits),
+        loopback,
     };
     let mut eyes = Eyes::new(reader);
     let ready = machine.ready(&plan, &mut eyes);

@@ -31,6 +31,8 @@ mod landing;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod loopback;
+#[cfg(test)]
 mod mend;
 #[cfg(test)]
 mod network;

@@ -159,7 +159,13 @@ impl State {
             tree,
             logs: logs.to_owned(),
             limits: Limits::of(&Asked::default(), &self.opened.limits),
+            loopback: self.opened.loopback,
         }
+    }
+
+    /// Whether the sandboxes of agents, reviewers and acceptance commands have a loopback.
+    fn has_loopback(&self, contract: &Contract) -> bool {
+        self.opened.loopback && contract.loopback
     }
 
     fn held_to(&self) -> Result<&Contract, NoEffect> {
@@ -210,6 +216,7 @@ impl State {
             time_limit: contract.time_limit,
             limits: contract.limits,
             net,
+            loopback: self.has_loopback(contract),
             credentials: self.opened.credentials.clone(),
             stdout: file("stdout", "log"),
             stderr: file("stderr", "log"),
@@ -309,6 +316,7 @@ impl State {
                 time_limit: contract.time_limit,
                 limits: contract.limits,
                 net,
+                loopback: self.has_loopback(contract),
                 credentials: reviewer.credentials,
                 stdout: file("stdout.log"),
                 stderr: file("stderr.log"),
@@ -333,7 +341,7 @@ impl State {
         Ok(Accept {
             side,
             prepare: self.prepare(tree.clone(), prepared),
-            loopback: self.opened.loopback,
+            loopback: self.has_loopback(contract),
             tree,
             base: self.base(),
             choice: self.opened.workspace,

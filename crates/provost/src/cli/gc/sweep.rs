@@ -429,10 +429,11 @@ fn needed(place: &Place) -> Result<BTreeSet<String>, Failure> {
         return Ok(BTreeSet::new());
     };
     let tree = origin.tree(&commit)?;
-    let steps = origin.policy(&tree)?.prepare;
+    let policy = origin.policy(&tree)?;
     let mut needed = BTreeSet::from([tree.as_str().to_owned()]);
     let plan = effect::Prepare {
-        steps,
+        steps: policy.prepare,
+        loopback: !policy.loopback_off,
         base: Base {
             commit,
             tree: tree.clone(),

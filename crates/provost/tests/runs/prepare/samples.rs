@@ -103,6 +103,10 @@ const NPM_LOCK: &str = r#"{"name": "sample", "version": "1.0.0", "lockfileVersio
   "node_modules/is-odd": {"version": "3.0.1", "dependencies": {"is-number": "^6.0.0"}},
   "node_modules/is-number": {"version": "6.0.0"}}}"#;
 
+const EXPRESS: &str = r#"{"name": "sample", "version": "1.0.0", "scripts": {"test": "mocha"},
+  "dependencies": {"express": "4.21.2"},
+  "devDependencies": {"mocha": "10.8.2", "supertest": "7.0.0"}}"#;
+
 #[test]
 fn a_project_of_npm() {
     if lacks("npm") {
@@ -126,6 +130,36 @@ fn a_project_of_npm() {
         accept: "npm test",
         lock: "package-lock.json",
         changed: &changed,
+        variables: Vec::new(),
+    });
+}
+
+/// What the tests of express itself do: mocha starts servers, and supertest asks them.
+#[test]
+fn a_project_of_express_with_servers_in_its_tests() {
+    if lacks("npm") {
+        return;
+    }
+    check(&Sample {
+        policy: "[[prepare]]\nrun = \"npm install --no-package-lock --no-audit --no-fund\"\n\
+            inputs = [\"package.json\"]\noutputs = [\"node_modules\"]\n",
+        files: &[
+            ("package.json", EXPRESS),
+            (
+                "test/app.js",
+                "const app = require('express')();\n\
+                 app.get('/', (request, response) => response.json({ word: 'good' }));\n\
+                 const request = require('supertest');\n\
+                 it('answers', () => request(app).get('/').expect(200, { word: 'good' }));\n\
+                 it('listens', (done) => {\n  const server = app.listen(0, '127.0.0.1', () =>\n\
+                 \x20   request(server).get('/none').expect(404, () => server.close(done)));\n});\n",
+            ),
+            (".gitignore", "/node_modules/\n"),
+        ],
+        registries: &["registry.npmjs.org"],
+        accept: "npm test",
+        lock: "package.json",
+        changed: &EXPRESS.replace("1.0.0", "1.0.1"),
         variables: Vec::new(),
     });
 }

@@ -1,0 +1,175 @@
+//! Servers on 127.0.0.1 and ::1: every sandbox has a loopback of its own, unless it is turned off.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::scene::{Ask, Outcome, Scene, lacks};
+
+/// Serves itself on the loopback, in both families, and fails where it cannot.
+const SERVE: &str = "import os, socket\n\
+    hosts = ['127.0.0.1'] + (['::1'] if os.path.exists('/proc/net/if_inet6') else [])\n\
+    for host in hosts:\n\
+    \x20   family = socket.AF_INET6 if ':' in host else socket.AF_INET\n\
+    \x20   server = socket.create_server((host, 0), family=family)\n\
+    \x20   client = socket.create_connection(server.getsockname()[:2], 5)\n\
+    \x20   peer, _ = server.accept()\n\
+    \x20   client.sendall(b'hello')\n\
+    \x20   assert peer.recv(5) == b'hello'\n";
+
+/// What a project of node does in its tests: a server on a port that is free, asked by a client.
+const NODE: &str = "const http = require('http');\n\
+    const app = http.createServer((request, response) => response.end('hello'));\n\
+    app.listen(0, '127.0.0.1', () => {\n\
+    \x20 http.get(`http://localhost:${app.address().port}/`, (answer) => {\n\
+    \x20   answer.resume().on('end', () => process.exit(answer.statusCode === 200 ? 0 : 1));\n\
+    \x20 }).on('error', () => process.exit(2));\n\
+    });\n";
+
+const GOOD: &str = "echo good > src/a.txt";
+
+/// A scene whose base has the programs above and `policy`.
+fn scene(policy: &str) -> Scene {
+    let scene = Scene::new();
+    scene.commit(&[
+        ("provost.toml", policy),
+        ("tests/serve.py", SERVE),
+        ("tests/server.js", NODE),
+    ]);
+    scene
+}
+
+fn accept(scene: &Scene, agent: &str, command: &str, more: &[&str]) -> Outcome {
+    let ask = Ask {
+        accept: command,
+        more,
+        ..Ask::default()
+    };
+    scene.run(agent, &ask)
+}
+
+#[test]
+fn agent_and_acceptance_serve_on_their_own_loopback_without_a_setting() {
+    if lacks("python3") || lacks("node") {
+        return;
+    }
+    let scene = scene("");
+    let agent = format!("set -e; python3 tests/serve.py; node tests/server.js; {GOOD}");
+    for command in ["python3 tests/serve.py", "node tests/server.js"] {
+        let outcome = accept(&scene, &agent, command, &[]);
+        assert_eq!(outcome.code(), "OK", "{command}: {outcome:?}");
+    }
+}
+
+#[test]
+fn reviewers_and_preparing_steps_have_a_loopback_too() {
+    if lacks("python3") {
+        return;
+    }
+    let scene = scene(
+        "[[prepare]]\nrun = [\"python3 tests/serve.py\", \"mkdir made\"]\n\
+         inputs = [\"tests\"]\noutputs = [\"made\"]\n",
+    );
+    scene.commit(&[(".gitignore", "/made/\n")]);
+    let verdict = json!({ "verdict": "PASS", "summary": "I looked.", "violations": [],
+        "findings": [] });
+    scene.write(
+        "agent/reviewer.sh",
+        &format!(
+            "set -e; python3 $PROVOST_TREE/tests/serve.py; echo '{verdict}' > $PROVOST_RESULT"
+        ),
+    );
+    let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
+    let outcome = accept(&scene, GOOD, "sh check.sh", &["--review-cmd", &reviewer]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+}
+
+#[test]
+fn nothing_but_the_own_loopback_is_reached() {
+    if lacks("python3") {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let scene = scene("");
+    let script = format!(
+        "set -e\npython3 - <<'END'\nimport socket\n\
+         for place in [('127.0.0.1', {port}), ('192.0.2.1', 80), ('127.0.0.1', 3128)]:\n\
+         \x20   try: socket.create_connection(place, 3)\n\
+         \x20   except OSError: continue\n\
+         \x20   raise SystemExit(f'reached {{place}}')\n\
+         for kind in [socket.SOCK_RAW]:\n\
+         \x20   try: socket.socket(socket.AF_INET, kind, 1)\n\
+         \x20   except OSError: continue\n\
+         \x20   raise SystemExit('a raw socket')\nEND\n{GOOD}\n"
+    );
+    let outcome = accept(&scene, &script, "sh check.sh", &[]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "the host was reached");
+}
+
+#[test]
+fn the_policy_turns_the_loopback_off_under_both_names() {
+    if lacks("python3") {
+        return;
+    }
+    for table in ["sandbox", "box"] {
+        let scene = scene(&format!("[{table}]\nloopback = false\n"));
+        let outcome = accept(&scene, GOOD, "python3 tests/serve.py", &[]);
+        assert_eq!(outcome.code(), "ACCEPTANCE_FAILED", "{table}: {outcome:?}");
+        let agent = format!("python3 tests/serve.py || {GOOD}");
+        let outcome = accept(&scene, &agent, "sh check.sh", &[]);
+        assert_eq!(outcome.code(), "OK", "{table}: {outcome:?}");
+    }
+    let both = scene("[sandbox]\nloopback = false\n[box]\nloopback = true\n");
+    let outcome = accept(&both, GOOD, "sh check.sh", &[]);
+    assert_eq!(
+        outcome.code(),
+        "INPUT_INVALID",
+        "one table twice is no policy: {outcome:?}"
+    );
+}
+
+#[test]
+fn a_contract_turns_the_loopback_off_and_never_on() {
+    if lacks("python3") {
+        return;
+    }
+    let commands = "[commands]\nallow = [\"sh check.sh\", \"python3 tests/serve.py\"]\n";
+    let off = format!("{commands}[box]\nloopback = false\n");
+    let cases: [(&str, Option<bool>, &str); 4] = [
+        (commands, None, "OK"),
+        (commands, Some(true), "OK"),
+        (commands, Some(false), "ACCEPTANCE_FAILED"),
+        (&off, Some(true), "ACCEPTANCE_FAILED"),
+    ];
+    for (policy, written, want) in cases {
+        let scene = scene(policy);
+        let file = scene.path("home/new.json").display().to_string();
+        let words = [
+            "contract",
+            "new",
+            &file,
+            "Fix it",
+            "--allow",
+            "src/a.txt",
+            "--accept",
+            "python3 tests/serve.py",
+        ];
+        assert_eq!(scene.ask(&words).exit, 0);
+        let mut contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        if let Some(written) = written {
+            contract["x_provost"]["loopback"] = json!(written);
+        }
+        fs::write(&file, contract.to_string()).unwrap();
+        let agent = scene.agent(GOOD);
+        let outcome = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+        assert_eq!(
+            outcome.code(),
+            want,
+            "{written:?} under {policy}: {outcome:?}"
+        );
+    }
+}
