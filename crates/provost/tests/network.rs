@@ -58,12 +58,8 @@ mod tests {
 
     #[test]
     fn the_console_blocks_do_what_they_show() {
-        for program in ["/usr/bin/curl", "/usr/bin/python3"] {
-            if !Path::new(program).is_file() {
-                eprintln!("skipped: there is no {program}");
-                assert_ne!(std::env::var("PROVOST_TEST_REQUIRE").as_deref(), Ok("all"));
-                return;
-            }
+        if provost_testkit::lacks(&["curl", "python3"]) {
+            return;
         }
         let page = PAGE.replace(PORT, &server());
         let steps = steps(&page);

@@ -12,7 +12,9 @@ mod tests {
 
     use serde_json::Value;
 
-    use crate::stage::{Stage, skip};
+    use provost_testkit::skip;
+
+    use crate::stage::Stage;
 
     const PACKET: &str = "repo/artifacts/subagent_control/p1";
 
@@ -47,7 +49,7 @@ mod tests {
         assert_eq!(exit, Some(0), "{answer}");
         let (exit, answer) = call(&stage, &["box", "--", "true"]);
         if exit == Some(4) && answer["code"] == "BOX_UNAVAILABLE" {
-            skip("no box on this machine");
+            skip("no sandbox can be made here");
             return None;
         }
         Some(stage)

@@ -172,9 +172,7 @@ mod tests {
             if exit != 4 {
                 return Some(desk);
             }
-            let required = std::env::var("PROVOST_TEST_REQUIRE").is_ok_and(|what| what == "all");
-            assert!(!required, "there is no box here: {output}");
-            eprintln!("SKIPPED: there is no box here: {output}");
+            provost_testkit::skip(&format!("no sandbox can be made here: {output}"));
             None
         }
 

@@ -84,6 +84,12 @@ const RULES: &[Rule] = &[
         ours: CORE_ENGINE,
         others: None,
     },
+    // Only for tests: nobody else may use it, because no rule names it.
+    Rule {
+        package: "provost-testkit",
+        ours: &[],
+        others: Some(&[]),
+    },
     Rule {
         package: "provost",
         ours: &[

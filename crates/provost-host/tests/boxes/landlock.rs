@@ -48,6 +48,12 @@ fn nothing_else_is_read_or_written() {
         fs::write(&beside, "secret").unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o666)).unwrap();
         let beside = beside.display();
+        // Everybody may write there, but for the sandbox.
+        let shared = ["/tmp", "/dev/shm"].map(|place| {
+            let made = tempfile::tempdir_in(place).unwrap();
+            fs::set_permissions(made.path(), fs::Permissions::from_mode(0o777)).unwrap();
+            made
+        });
         let cases = [
             format!("cat {beside}"),
             format!("echo x > {beside}"),
@@ -55,9 +61,10 @@ fn nothing_else_is_read_or_written() {
             format!("ln {beside} linked"),
             "ls /".to_owned(),
             "ls /home".to_owned(),
-            "echo x > /tmp/provost-landlock-test".to_owned(),
-            "echo x > /dev/shm/provost-landlock-test".to_owned(),
-            "echo x > /usr/provost-landlock-test".to_owned(),
+            format!("echo x > {}/new", shared[0].path().display()),
+            format!("echo x > {}/new", shared[1].path().display()),
+            // Opens a file for writing, and writes nothing.
+            ": >> /usr/bin/env".to_owned(),
         ];
         for script in cases {
             let answer = stage.shell(&profile(stage), &script);

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,18 +52,9 @@ fn line(target: &str, method: &str, code: Code, count: u64) -> (String, String, 
     (target.to_owned(), method.to_owned(), code, count)
 }
 
-fn lacks(program: &str) -> bool {
-    if Path::new(program).is_file() {
-        return false;
-    }
-    eprintln!("skipped: there is no {program}");
-    assert_ne!(std::env::var("PROVOST_TEST_REQUIRE").as_deref(), Ok("all"));
-    true
-}
-
 #[test]
 fn curl_reaches_what_was_granted_and_nothing_else() {
-    if lacks("/usr/bin/curl") {
+    if provost_testkit::lacks(&["curl"]) {
         return;
     }
     let (port, other) = (greeter(), greeter());

@@ -6,7 +6,9 @@ use std::fs;
 
 use provost_core::code::Code;
 
-use crate::stage::{Stage, assert_same, good_run, skip};
+use provost_testkit::skip;
+
+use crate::stage::{Stage, assert_same, good_run};
 
 /// What a case comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +219,7 @@ fn check(stage: &Stage, case: &Case, directory: &str) {
         }
         End::Accepted => {
             if seen.stdout.contains("BOX_UNAVAILABLE") {
-                return skip("no box on this machine");
+                return skip("no sandbox can be made here");
             }
             assert_eq!(seen.exit, Some(0), "{name}: {seen:?}");
             assert_same(&before, &stage.checkout(directory), name);
@@ -261,7 +263,7 @@ fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
         let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
         let seen = stage.call(&words).run(name);
         if seen.stdout.contains("BOX_UNAVAILABLE") {
-            return skip("no box on this machine");
+            return skip("no sandbox can be made here");
         }
         let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
         let verdict = &answer["verdict"];

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use provost_core::code::Code;
 
-use crate::stage::{Stage, assert_same, good_run, skip};
+use provost_testkit::skip;
+
+use crate::stage::{Stage, assert_same, good_run};
 
 #[test]
 fn a_policy_that_is_garbage_is_refused_before_anything_begins() {
@@ -94,7 +96,7 @@ fn in_namespace(stage: &Stage, script: &str) -> Option<String> {
         .args(["-Urm", "mount", "-t", "tmpfs", "none", "/mnt"])
         .output();
     if !able.is_ok_and(|output| output.status.success()) {
-        skip("no user and mount namespace on this machine");
+        skip("no user and mount namespace can be made here");
         return None;
     }
     let output = Command::new("unshare")

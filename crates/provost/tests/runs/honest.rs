@@ -3,6 +3,8 @@
 //! What is right is found out without us: the same script runs plainly in a clone, and git makes
 //! the tree.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::scene::{Ask, Outcome, Scene, lacks};
@@ -113,8 +115,20 @@ honest! {
         "git status --porcelain > /dev/null && git diff --quiet && git log -1 > /dev/null &&
          git show HEAD:src/a.txt > src/copy.txt && git blame src/b.txt > /dev/null";
     a_home_and_scratch_space_are_there:
-        "echo x > ~/note && mkdir -p ~/.cache && echo x > /tmp/x && cat ~/note /tmp/x > src/c.txt
-         rm ~/note /tmp/x; rmdir ~/.cache";
+        "echo x > ~/note && mkdir -p ~/.cache && echo x > $TMPDIR/x && cat ~/note $TMPDIR/x > src/c.txt
+         rm ~/note $TMPDIR/x; rmdir ~/.cache";
+}
+
+/// Only what runs in a sandbox has a scratch space of its own by itself.
+#[test]
+fn a_script_that_runs_plainly_leaves_the_scratch_space_of_the_host_alone() {
+    let scene = Scene::new();
+    let outcome = scene.run_plainly("mktemp; mktemp -d; echo $TMPDIR; echo ~", "plain");
+    let printed = String::from_utf8(outcome.stdout).unwrap();
+    assert_eq!(printed.lines().count(), 4, "{printed}");
+    for place in printed.lines() {
+        assert!(Path::new(place).starts_with(scene.path("")), "{place}");
+    }
 }
 
 #[test]

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use provost_core::net::address::{Reach, reach};
+use provost_testkit::skip;
 
 use super::layers;
-use crate::scene::{Ask, Outcome, Scene, lacks, run_arguments, skipped};
+use crate::scene::{Ask, Outcome, Scene, lacks, run_arguments};
 
 /// A project, and what becomes of it.
 struct Sample<'a> {
@@ -60,7 +61,7 @@ fn ask(scene: &Scene, sample: &Sample<'_>, words: &[&str]) -> Outcome {
 
 fn check(sample: &Sample<'_>) {
     let Some(net) = grants(sample.registries) else {
-        skipped(sample.registries[0]);
+        skip(&format!("there is no way to {}", sample.registries[0]));
         return;
     };
     let scene = Scene::new();
@@ -172,7 +173,7 @@ fn a_project_of_pytest() {
     let words = ["-c", "import ensurepip"];
     let venv = Command::new("/usr/bin/python3").args(words).output();
     if !venv.is_ok_and(|it| it.status.success()) {
-        skipped("python3-venv");
+        skip("there is no python3-venv");
         return;
     }
     check(&Sample {

@@ -228,13 +228,18 @@ impl Scene {
         self.git_in(name, &["config", "user.email", "somebody@localhost"]);
     }
 
-    /// Runs an agent without any box, in a clone of the repository at `name`.
+    /// Runs an agent without any sandbox, in a clone of the repository at `name`. Its home and its
+    /// scratch space are the scene's; it names no other place of the host that it writes.
     pub(crate) fn run_plainly(&self, script: &str, name: &str) -> Outcome {
         self.clone(name);
         let agent = self.agent(script);
         let (program, script) = agent.split_once(' ').unwrap();
         let mut command = self.command(program);
+        let scratch = self.path(&format!("{name}.scratch"));
+        fs::create_dir(&scratch).unwrap();
+        self.own();
         command.arg(script).current_dir(self.path(name));
+        command.env("TMPDIR", scratch);
         self.spawn(command).wait()
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - A scene shares nothing with the user's own home, caches, keys or git configuration.
 //! - Every command has a time limit; a scene leaves no process behind.
-//! - Whoever is asked for something this machine lacks says so; see [`lacks`].
+//! - A test that needs something this machine lacks is left out by the one rule; see [`lacks`].
 
 mod command;
 mod surroundings;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -67,23 +67,9 @@ impl Default for Ask<'_> {
     }
 }
 
-/// Whether this machine lacks `program`; says so, and fails where everything must be there.
+/// Whether this machine lacks `program`; the test is then left out.
 pub(crate) fn lacks(program: &str) -> bool {
-    let there = PATH
-        .split(':')
-        .any(|directory| Path::new(directory).join(program).is_file());
-    if there {
-        return false;
-    }
-    skipped(program);
-    true
-}
-
-/// Says that a test is left out for want of something, and fails where everything must be there.
-pub(crate) fn skipped(lacking: &str) {
-    eprintln!("skipped: there is no {lacking}");
-    let all = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
-    assert!(!all, "PROVOST_TEST_REQUIRE=all, and there is no {lacking}");
+    provost_testkit::lacks(&[program])
 }
 
 /// Whether the tests run as root.

@@ -1,0 +1,99 @@
+//! What the tests of all crates share: the one rule by which a test is left out.
+//!
+//! A test that this machine cannot run calls [`skip`] and returns. Runners hide what a passing test
+//! prints, so the line also goes to the file that `PROVOST_TEST_SKIPPED` names; `./test` shows that
+//! file at its end. Where `PROVOST_TEST_REQUIRE=all`, as in CI, a skip is a failure.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Where programs of the system are.
+const PATH: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// Says that the running test is left out, and why.
+///
+/// # Panics
+///
+/// Where everything is required.
+pub fn skip(reason: &str) {
+    let required = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
+    assert!(!required, "PROVOST_TEST_REQUIRE=all, and {reason}");
+    omit(reason);
+}
+
+/// The same for something that a machine may lack where everything is required, too: what CI cannot
+/// have.
+pub fn omit(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("{}: {}\n", thread.name().unwrap_or("a test"), reason.trim());
+    let _ = write!(std::io::stderr(), "skipped: {line}");
+    if let Some(list) = std::env::var_os("PROVOST_TEST_SKIPPED") {
+        // One write of a short line, which the kernel does not mix with those of other tests.
+        let file = File::options().create(true).append(true).open(list);
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        assert!(written.is_ok(), "the list of skipped tests: {written:?}");
+    }
+}
+
+/// Whether this machine lacks one of the programs; the test is then left out.
+pub fn lacks(programs: &[&str]) -> bool {
+    let is_there = |program: &&&str| {
+        let mut places = PATH.iter();
+        places.any(|place| Path::new(place).join(program).is_file())
+    };
+    let missing = programs.iter().find(|program| !is_there(program));
+    if let Some(program) = missing {
+        skip(&format!("there is no {program}"));
+    }
+    missing.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Runs the test below in a process of its own, with these variables.
+    fn run(variables: &[(&str, &str)]) -> bool {
+        let program = std::env::current_exe().unwrap();
+        let words = ["--exact", "--ignored", "tests::a_test_that_is_left_out"];
+        let mut command = Command::new(program);
+        command.args(words).env_remove("PROVOST_TEST_REQUIRE");
+        command.env_remove("PROVOST_TEST_SKIPPED");
+        command.envs(variables.iter().copied());
+        command.output().unwrap().status.success()
+    }
+
+    #[test]
+    #[ignore = "run by the test below"]
+    fn a_test_that_is_left_out() {
+        assert!(lacks(&["sh", "no-such-program"]));
+    }
+
+    #[test]
+    fn a_skip_is_listed_and_is_a_failure_where_everything_is_required() {
+        let directory = tempfile::tempdir().unwrap();
+        let list = directory.path().join("list");
+        let place = list.display().to_string();
+        assert!(run(&[]));
+        assert!(run(&[("PROVOST_TEST_SKIPPED", &place)]));
+        let text = std::fs::read_to_string(&list).unwrap();
+        std::fs::remove_file(&list).unwrap();
+        let want = "tests::a_test_that_is_left_out: there is no no-such-program\n";
+        assert_eq!(text, want);
+        let all = ("PROVOST_TEST_REQUIRE", "all");
+        assert!(!run(&[all]));
+        assert!(!run(&[all, ("PROVOST_TEST_SKIPPED", &place)]));
+        assert!(!list.exists());
+        assert!(!lacks(&["sh"]));
+    }
+}
