@@ -7,6 +7,17 @@ use super::framing::Framing;
 
 /// The longest method.
 const LONGEST_METHOD: usize = 24;
+/// Methods that no server answers with the request itself; a credential goes with no other.
+const WITHOUT_ECHO: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+/// Fields that some servers read as the method, in place of the first line.
+const OVERRIDES: [&str; 4] = [
+    "x-http-method",
+    "x-http-method-override",
+    "x-method",
+    "x-method-override",
+];
+/// The field that lets a client choose which server on the way answers.
+const MAX_FORWARDS: &str = "max-forwards";
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
@@ -153,6 +164,24 @@ fn check_host(
 }
 
 impl Request {
+    /// Why no credential goes with this request: the answer could hold the request as it arrived,
+    /// with the credential in it.
+    pub fn echoes(&self) -> Option<&'static str> {
+        let plain = |method: &[u8]| {
+            let mut known = WITHOUT_ECHO.iter();
+            known.any(|name| name.as_bytes() == method)
+        };
+        if !plain(self.method.as_bytes()) {
+            return Some("the method is none of DELETE, GET, HEAD, OPTIONS, PATCH, POST and PUT");
+        }
+        let replaced = |name: &&str| self.fields.all(name).any(|method| !plain(method));
+        if OVERRIDES.iter().any(|name| replaced(&name)) {
+            return Some("a field names another method");
+        }
+        let chosen = self.fields.all(MAX_FORWARDS).next().is_some();
+        chosen.then_some("`Max-Forwards` lets a server on the way answer")
+    }
+
     /// The head for the server, with `added` in place of what the client wrote there.
     pub fn render(&self, transport: Transport, added: Option<(&str, &str)>) -> Vec<u8> {
         let path = match &self.form {

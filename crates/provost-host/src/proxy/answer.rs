@@ -35,6 +35,16 @@ impl Refusal {
         }
     }
 
+    /// A credential is for the place, and the answer could show it.
+    pub(super) fn echoing(target: &Endpoint, why: &str) -> Self {
+        Self {
+            status: 403,
+            code: Code::NetworkRefused,
+            reason: format!("`{target}` is asked with a credential, and {why}"),
+            hint: None,
+        }
+    }
+
     /// There are too many at once.
     pub(super) fn crowded() -> Self {
         Self {

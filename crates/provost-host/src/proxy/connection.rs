@@ -251,6 +251,12 @@ impl<'a> Connection<'a> {
     fn server_for(&mut self, request: &Request) -> Result<Peer, Refusal> {
         let target = &request.target;
         decide::granted(target, &self.shared.grants)?;
+        if matches!(request.form, Form::Plain(_))
+            && self.secret(target).is_some()
+            && let Some(why) = request.echoes()
+        {
+            return Err(Refusal::echoing(target, why));
+        }
         if let Some(mut server) = self.server.take()
             && server.target == *target
             && request.form != Form::Tunnel
