@@ -102,7 +102,7 @@ impl Launcher {
                 source,
             })?);
         }
-        running.go();
+        running.go(profile.tier);
         Ok(running)
     }
 

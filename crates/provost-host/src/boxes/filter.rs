@@ -47,6 +47,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    // Keeps pages of a process in a pipe after it has let go of them, where nobody counts them.
+    libc::SYS_vmsplice,
     // Keys are not confined by a namespace.
     libc::SYS_keyctl,
     libc::SYS_add_key,

@@ -6,6 +6,7 @@
 //!   long. A limit can be passed for that long, and the box is ended at the next look.
 //! - A box that ends within a tick is never looked at, and pays nothing.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use provost_core::progress::Stillness;
+use provost_core::tier::Tier;
 
+use super::account::Account;
 use super::census;
 use super::cgroup::Group;
 use super::error::BoxError;
@@ -35,6 +38,7 @@ pub(crate) struct Guard {
     stillness: Stillness,
     patrol: Option<Patrol>,
     group: Option<Group>,
+    account: Option<Account>,
 }
 
 /// What is watched.
@@ -85,6 +89,7 @@ impl Guard {
             stillness: Stillness::default(),
             patrol: None,
             group: None,
+            account: None,
         }
     }
 
@@ -94,6 +99,11 @@ impl Guard {
             let group = Group::make(&self.post.limits);
             self.group = group.filter(|group| group.enter(init).is_ok());
         }
+    }
+
+    /// Begins to count the memory of a sandbox of `tier` whose init speaks through `go`.
+    pub(crate) fn count(&mut self, tier: Tier, go: Option<OwnedFd>) {
+        self.account = Some(Account::open(tier, go));
     }
 
     /// Whether the kernel ended the box because of its memory.
@@ -110,7 +120,9 @@ impl Guard {
         said: u64,
     ) -> Result<Option<How>, BoxError> {
         if self.patrol.is_none() {
-            self.patrol = Some(Patrol::start(self.post.clone(), init)?);
+            let account = self.account.take();
+            let account = account.unwrap_or_else(|| Account::open(Tier::Namespaces, None));
+            self.patrol = Some(Patrol::start(self.post.clone(), account, init)?);
         }
         let Found { breach, files } = match &self.patrol {
             Some(patrol) => *patrol.seen.found(),
@@ -131,12 +143,12 @@ impl Guard {
 }
 
 impl Patrol {
-    fn start(post: Post, init: i32) -> Result<Self, BoxError> {
+    fn start(post: Post, mut account: Account, init: i32) -> Result<Self, BoxError> {
         let seen = Arc::new(Seen::default());
         let own = Arc::clone(&seen);
         let thread = std::thread::Builder::new()
             .name("box-guard".to_owned())
-            .spawn(move || post.patrol(init, &own))
+            .spawn(move || post.patrol(init, &mut account, &own))
             .map_err(|source| BoxError::Machine {
                 what: "the watch over a box",
                 source,
@@ -197,7 +209,7 @@ impl Round {
 
 impl Post {
     /// Looks again and again until the watch is over or something was found.
-    fn patrol(&self, init: i32, seen: &Seen) {
+    fn patrol(&self, init: i32, account: &mut Account, seen: &Seen) {
         let room = self.room();
         let (mut crews, mut files) = (Round::new(CREW_PAUSE), Round::new(FILES_PAUSE));
         let mut crew = Crew::default();
@@ -206,7 +218,7 @@ impl Post {
             if let Some(began) = crews.due() {
                 // A machine that tells nothing for a moment is asked again.
                 crew = Crew::of(init).unwrap_or_default();
-                breach = self.crew_breach(&crew);
+                breach = self.crew_breach(&crew, account);
                 crews.done(began);
             }
             if breach.is_none()
@@ -229,12 +241,12 @@ impl Post {
         }
     }
 
-    fn crew_breach(&self, crew: &Crew) -> Option<How> {
+    fn crew_breach(&self, crew: &Crew, account: &mut Account) -> Option<How> {
         let limits = &self.limits;
         if crew.tasks >= limits.processes {
             return Some(How::ProcessLimit);
         }
-        let beyond = crew.memory(limits.memory_bytes) > limits.memory_bytes;
+        let beyond = account.is_beyond(crew, limits.memory_bytes);
         beyond.then_some(How::MemoryLimit)
     }
 

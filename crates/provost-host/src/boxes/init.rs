@@ -16,7 +16,7 @@ use super::minimal::INSIDE_ID;
 use super::profile::{Network, Profile, lacks};
 use super::sys;
 use super::wire::{Message, Spec};
-use super::{launcher, network, outlet, payload, root};
+use super::{account, launcher, network, outlet, payload, root};
 
 /// How long a machine that has no process left is asked again, and how often.
 const CROWDED: Duration = Duration::from_secs(1);
@@ -114,6 +114,7 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     if matches!(spec.profile.network, Network::Proxy(_)) {
         outlet::open(&inheritance.go).map_err(Failure::at("proxy"))?;
     }
+    account::hand_over(&inheritance.go).map_err(Failure::at("account"))?;
     // What init holds, the pipes above all, is not for the payload.
     if !lacks!(spec.profile, Init) {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)

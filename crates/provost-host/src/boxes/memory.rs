@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
+use super::held::Held;
 use crate::process::Status;
 
 /// The processes of a box.
@@ -47,22 +48,29 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Bytes in use, with what is swapped out.
-    ///
-    /// What processes share counts for each of them as long as the sum is at most `most`. Only
-    /// beyond that is it worth the price to find out who shares what.
-    pub(crate) fn memory(&self, most: u64) -> u64 {
-        let rough = |pid: &i32| read(*pid, "status", ["VmRSS:", "VmSwap:"]).unwrap_or(0);
-        let sum: u64 = self.pids.iter().map(rough).sum();
-        if sum <= most {
-            return sum;
-        }
+    /// Bytes that processes have mapped, with what is swapped out. What they share counts for each
+    /// of them.
+    pub(crate) fn mapped(&self) -> u64 {
+        self.pids.iter().map(|pid| mapped(*pid)).sum()
+    }
+
+    /// The same where what is shared counts once, and without the files of `held`, which are
+    /// counted by themselves. Finding out has its price.
+    pub(crate) fn shared(&self, held: &Held) -> u64 {
         let exact = |pid: &i32| {
-            let shared = read(*pid, "smaps_rollup", ["Pss:", "SwapPss:"]);
-            shared.unwrap_or_else(|| rough(pid))
+            let shared = if held.files.is_empty() {
+                read(*pid, "smaps_rollup", ["Pss:", "SwapPss:"])
+            } else {
+                held.mapped_beside(*pid)
+            };
+            shared.unwrap_or_else(|| mapped(*pid))
         };
         self.pids.iter().map(exact).sum()
     }
+}
+
+fn mapped(pid: i32) -> u64 {
+    read(pid, "status", ["VmRSS:", "VmSwap:"]).unwrap_or(0)
 }
 
 /// The sum of two lines of a file about a process, in bytes; nothing if it cannot be read.
@@ -113,7 +121,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let memory = (crew.memory(u64::MAX), crew.memory(0));
+        let memory = (crew.mapped(), crew.shared(&Held::default()));
         for pid in crew.pids.iter().rev() {
             let pid = rustix::process::Pid::from_raw(*pid).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

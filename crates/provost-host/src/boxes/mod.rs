@@ -12,18 +12,21 @@
 //! - The box dies with its payload, its launcher and its driver.
 //! - `unsafe` is in `sys`, `early`, `terminal`, and in the attempts of the probe to get out.
 
+mod account;
 mod attempts;
 mod availability;
 mod birth;
 mod bpf;
 mod census;
 mod cgroup;
+mod diag;
 mod driver;
 #[cfg(target_env = "gnu")]
 mod early;
 mod error;
 mod filter;
 mod guard;
+mod held;
 mod init;
 mod keeper;
 mod launcher;

@@ -15,6 +15,9 @@ use super::profile::{Limits, Profile, lacks};
 use super::wire::Spec;
 use super::{filter, paths, sys};
 
+/// What message queues of one user may hold: what the kernel allows where nobody says otherwise.
+const MESSAGE_BYTES: u64 = 800 << 10;
+
 /// Becomes the payload; returns only to say why not.
 pub(crate) fn run(spec: &Spec) -> Failure {
     match narrow(&spec.profile, spec.terminal) {
@@ -67,6 +70,7 @@ fn set_limits(limits: &Limits) -> Result<(), Errno> {
         (Resource::Nofile, limits.open_files),
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nproc, limits.processes),
+        (Resource::Msgqueue, MESSAGE_BYTES),
     ];
     for (resource, value) in limits {
         // Nobody may raise a limit the driver itself is under.

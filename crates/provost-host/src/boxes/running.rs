@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use provost_core::net::book::Traffic;
 use provost_core::secret::Known;
+use provost_core::tier::Tier;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
@@ -281,12 +282,14 @@ impl Running {
     }
 
     /// Lets the payload start.
-    pub(crate) fn go(&mut self) {
+    pub(crate) fn go(&mut self, tier: Tier) {
         self.since = Instant::now();
-        if let Some(go) = self.go.take() {
+        let go = self.go.take();
+        if let Some(go) = &go {
             // A box that is dead already is noticed while waiting.
             let _ = wire::send(go, GO, &[]);
         }
+        self.guard.count(tier, go);
     }
 
     fn tell_to_end(&self) {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod death;
 #[cfg(test)]
+mod held;
+#[cfg(test)]
 mod landlock;
 #[cfg(test)]
 mod life;
