@@ -123,6 +123,10 @@ catalogue! {
     DiskLimit = "DISK_LIMIT" => No,
     /// The agent spent more than it may.
     TokenLimit = "TOKEN_LIMIT" => No,
+    /// The model of the agent refused its key.
+    ModelUnauthorized = "MODEL_UNAUTHORIZED" => Lacking,
+    /// The model of the agent cannot be reached.
+    ModelUnreachable = "MODEL_UNREACHABLE" => Lacking,
     /// The agent was lost with its driver, too often to try again.
     AgentLost = "AGENT_LOST" => No,
     /// The agent's structured result does not fit its schema.

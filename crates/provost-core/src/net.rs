@@ -17,5 +17,6 @@ pub mod decide;
 pub mod endpoint;
 pub mod field;
 pub mod framing;
+pub mod model;
 pub mod reply;
 pub mod request;

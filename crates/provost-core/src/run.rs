@@ -19,6 +19,7 @@ pub mod judge;
 pub mod learn;
 mod next;
 pub mod refs;
+pub mod spent;
 mod state;
 pub mod why;
 

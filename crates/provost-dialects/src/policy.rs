@@ -91,6 +91,15 @@ mod tests {
             ("adapter = \"codex\"\nmodel = \"--x\"", "model"),
             ("adapter = \"codex\"\nbase_url = \"x\"", "base_url"),
             ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),
+            // What nobody could count cannot be bounded.
+            (
+                "adapter = \"codex\"\nlogin = \"none\"\nmax_tokens = 9",
+                "max_tokens",
+            ),
+            (
+                "adapter = \"mcp\"\ncommand = \"x\"\nmax_tokens = 9",
+                "max_tokens",
+            ),
             ("adapter = \"codex\"\nmax_cost_usd = -1.0", "max_cost_usd"),
             ("adapter = \"codex\"\nmax_cost_usd = nan", "max_cost_usd"),
             ("adapter = \"codex\"\ntool = \"x\"", "tool"),

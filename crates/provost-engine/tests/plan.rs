@@ -72,6 +72,7 @@ mod tests {
                         redacted: 0,
                         network: Vec::new(),
                         told: None,
+                        model: None,
                     },
                 }
             })

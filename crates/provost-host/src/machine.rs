@@ -33,6 +33,7 @@ use std::time::Duration;
 use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
+use provost_core::net::model::Passed;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::run::effect::{self, Extent, Keep, Walls};
@@ -177,6 +178,9 @@ fn host(doing: &'static str) -> impl Fn(io::Error) -> PortError {
 
 const BIRTH: &str = "box.json";
 
+/// The file beside it that says what has passed to a model so far.
+const LIVE: &str = "live.json";
+
 /// Writes down who the init of a box is; whole or not at all, so what is there can be believed.
 fn write_birth(directory: &Path, birth: &Birth) -> io::Result<()> {
     let beside = directory.join("box.json.new");
@@ -184,6 +188,20 @@ fn write_birth(directory: &Path, birth: &Birth) -> io::Result<()> {
     serde_json::to_writer(&file, birth)?;
     file.sync_all()?;
     fs::rename(beside, directory.join(BIRTH))
+}
+
+/// Leaves word of what has passed to the model of the agent that works in `directory`.
+fn write_live(directory: &Path, passed: &Passed) -> io::Result<()> {
+    let beside = directory.join("live.json.new");
+    fs::write(&beside, serde_json::to_vec(passed)?)?;
+    fs::rename(beside, directory.join(LIVE))
+}
+
+/// What has passed so far to the model of the agent that is at work for the run, if it is one.
+pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<Passed> {
+    let directory = Places::new(cache, run_id).attempt(attempt);
+    let bytes = fs::read(directory.join(LIVE)).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {

@@ -15,6 +15,7 @@
 mod answer;
 mod connection;
 mod dial;
+mod gauge;
 mod patience;
 mod peer;
 mod relay;
@@ -38,6 +39,7 @@ use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
 
+pub use gauge::Gauge;
 pub use patience::{Patience, Stop};
 pub use resolve::{Getent, Resolve, ResolveError};
 
@@ -57,6 +59,8 @@ pub struct Outlet {
     pub secrets: Vec<Secret>,
     /// How long is waited for what.
     pub patience: Patience,
+    /// Who watches over what passes to the model of an agent.
+    pub gauge: Option<Arc<Gauge>>,
     /// Files of certificates that vouch for servers; the first one there counts.
     pub trusted: Vec<PathBuf>,
 }
@@ -67,6 +71,7 @@ impl Default for Outlet {
             resolver: Arc::new(Getent::default()),
             secrets: Vec::new(),
             patience: Patience::default(),
+            gauge: None,
             trusted: tls::trusted_files(),
         }
     }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use provost_core::bundle::after::Landing;
 use provost_core::bundle::layout::{AFTER, ATTESTATION, CONTRACT, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
+use provost_core::net::model::Passed;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
 use provost_host::git::{GitError, Lines};
-use provost_host::{clock, owner};
+use provost_host::{clock, machine, owner};
 use provost_store::ledger;
 use provost_store::lock::DriverLock;
 
@@ -27,6 +28,8 @@ pub(crate) struct Beside {
     pub(crate) stage: Stage,
     /// Where it landed.
     pub(crate) landed: Option<Landed>,
+    /// What passed between the agent that is at work and its model so far.
+    pub(crate) live: Option<Passed>,
     /// What only somebody who looks closer wants to know.
     pub(crate) closer: Option<Closer>,
 }
@@ -113,8 +116,11 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
     let run_id = &state.names.run_id;
     let tree = state.captured.as_ref().map(|captured| &captured.tree);
     let lines = tree.map(|tree| place.repo.line_counts(&state.opened.base_tree, tree));
+    let stage = stage(place, run_id);
+    let cache = place.cache().ok().filter(|_| stage == Stage::Running);
     Beside {
-        stage: stage(place, run_id),
+        stage,
+        live: cache.and_then(|cache| machine::live(cache, run_id, state.attempt)),
         landed: landed(place, &[run_id.as_str()]).remove(run_id),
         closer: Some(Closer {
             now: clock::now_millis(),

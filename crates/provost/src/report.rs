@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use provost_core::agent::dollars;
-use provost_core::agent::event::Usage;
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::change::Change;
 use provost_core::exit::Exit;
@@ -26,6 +24,7 @@ use crate::{consent, times, traffic};
 
 mod earlier;
 mod secrets;
+mod spent;
 mod tested;
 
 /// What became of a run, as the answer of a command.
@@ -82,9 +81,9 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "landed": beside.landed.as_ref().map(|landed| &landed.landing),
         "held": beside.landed.as_ref().and_then(|landed| landed.held),
         "began": state.began,
-        "took_ms": times::between(&state.began, &state.latest),
-        "usage": state.agent.as_ref().and_then(usage),
-        "agent_ms": state.agent.as_ref().map(|agent| agent.wall_ms),
+        "took_ms": spent::took(state, beside),
+        "usage": spent::facts(state, beside),
+        "agent_ms": spent::agent_ms(state),
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
         "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
         "review": review(state),
@@ -118,7 +117,7 @@ fn review(state: &State) -> Value {
         "summary": report.as_ref().map(|report| &report.summary),
         "tree": reviewed.map(|reviewed| &reviewed.tree),
         "wall_ms": reviewed.map(|reviewed| reviewed.run.wall_ms),
-        "usage": reviewed.and_then(|reviewed| usage(&reviewed.run)),
+        "usage": reviewed.and_then(|reviewed| reviewed.run.spent()),
         "network": reviewed.map_or(&[][..], |reviewed| &reviewed.run.network),
     })
 }
@@ -147,11 +146,6 @@ fn lines(closer: &Closer) -> Value {
         json!({ "path": path, "added": added, "removed": removed })
     };
     closer.lines.iter().map(row).collect()
-}
-
-/// What the agent spent, by its own count.
-fn usage(agent: &AgentRun) -> Option<&Usage> {
-    agent.told.as_ref().map(|told| &told.sum.usage)
 }
 
 /// Everybody who worked or looked, in all attempts.
@@ -198,7 +192,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         text += &format!("  {}\n", plain(&row));
     }
     text += &tested::lead(state);
-    text += &beginning(state, beside.closer.as_ref());
+    text += &beginning(state, beside);
     text += &earlier::text(state, bundle);
     text += &work(state, beside.closer.as_ref());
     for one in layers(state) {
@@ -270,8 +264,8 @@ fn remarks(state: &State) -> String {
 }
 
 /// What was asked, when, and how long it took; whoever started the run just now knows.
-fn beginning(state: &State, closer: Option<&Closer>) -> String {
-    let Some(closer) = closer else {
+fn beginning(state: &State, beside: &Beside) -> String {
+    let Some(closer) = &beside.closer else {
         return String::new();
     };
     let began = times::moment(&state.began);
@@ -285,23 +279,7 @@ fn beginning(state: &State, closer: Option<&Closer>) -> String {
     if let Some(parent) = &state.opened.parent {
         text += &format!("  again    another try of {parent}\n");
     }
-    if let Some(millis) = times::between(&state.began, &state.latest) {
-        text += &format!("  took     {}", times::length(millis));
-        let agent = state
-            .agent
-            .as_ref()
-            .map(|agent| times::length(agent.wall_ms));
-        text += &agent.map_or("\n".to_owned(), |length| format!(", the agent {length}\n"));
-    }
-    if let Some(usage) = state.agent.as_ref().and_then(usage) {
-        let spent = (usage.micro_usd > 0).then(|| format!(", {}", dollars(usage.micro_usd)));
-        let spent = spent.unwrap_or_default();
-        text += &format!(
-            "  spent    {} tokens{spent}, by its own count\n",
-            usage.tokens()
-        );
-    }
-    text
+    text + &spent::text(state, beside)
 }
 
 /// What the agent changed and what the tests said.

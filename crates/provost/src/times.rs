@@ -35,6 +35,12 @@ pub(crate) fn between(began: &str, ended: &str) -> Option<u64> {
     u64::try_from(ended.saturating_sub(began)).ok()
 }
 
+/// The milliseconds from `began` to `now`; none if that is no time.
+pub(crate) fn since(began: &str, now: i64) -> Option<u64> {
+    let began = time::parse(began).ok()?;
+    u64::try_from(now.saturating_sub(began)).ok()
+}
+
 /// A time as a person writes it: to the second, in UTC.
 pub(crate) fn moment(text: &str) -> String {
     let Ok(millis) = time::parse(text) else {

@@ -19,6 +19,10 @@ pub(super) fn events(line: &Value, tally: &mut Tally) -> Vec<Event> {
         "system" if text(line, "/subtype") == "init" => vec![Event::Session {
             thread: brief(text(line, "/session_id")),
         }],
+        "system" => {
+            let told = complaint(line).map(|(_, text)| Event::Error { text });
+            told.into_iter().collect()
+        }
         "assistant" => {
             let message = &line["message"];
             let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
@@ -41,6 +45,24 @@ pub(super) fn events(line: &Value, tally: &mut Tally) -> Vec<Event> {
         }
         _ => Vec::new(),
     }
+}
+
+/// What a line says about a model that does not answer: the status, if there was one, and words.
+pub(super) fn complaint(line: &Value) -> Option<(Option<u16>, String)> {
+    if text(line, "/subtype") != "api_retry" {
+        return None;
+    }
+    let status = line["error_status"].as_u64();
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let answer = match status {
+        Some(status) => format!("the model answered {status}"),
+        None => "the model does not answer".to_owned(),
+    };
+    let (now, most) = (number(line, "/attempt"), number(line, "/max_retries"));
+    Some((
+        status,
+        format!("{answer}; it is asked again, {now} of {most} times"),
+    ))
 }
 
 fn block(block: &Value) -> Option<Event> {

@@ -30,6 +30,18 @@ pub(super) fn events(line: &Value, last: &str) -> Vec<Event> {
     }
 }
 
+/// What a line says about a model that does not answer: the status, if there was one, and words.
+pub(super) fn complaint(line: &Value) -> Option<(Option<u16>, String)> {
+    let words = text(line, "/message");
+    let about = words.starts_with("Reconnecting") || words.contains("unexpected status ");
+    if text(line, "/type") != "error" || !about {
+        return None;
+    }
+    let status = words.split("unexpected status ").nth(1);
+    let status = status.and_then(|rest| rest.get(..3)?.parse().ok());
+    Some((status, brief(words)))
+}
+
 fn item(item: &Value) -> Vec<Event> {
     let tool = |name: &str, detail: &str| {
         vec![Event::Tool {

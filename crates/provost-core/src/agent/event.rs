@@ -82,7 +82,9 @@ impl Usage {
         read.saturating_add(self.output_tokens)
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),

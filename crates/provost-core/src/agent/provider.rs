@@ -155,6 +155,14 @@ pub fn default(adapter: Adapter) -> Option<BaseUrl> {
 }
 
 impl Provider {
+    /// Whether the proxy can read what passes between an agent and its model, and count it.
+    pub fn is_readable(&self) -> bool {
+        match self.login {
+            Login::Brokered => true,
+            Login::None => self.base_url.transport == Transport::Plain,
+        }
+    }
+
     /// Whether the makers of the program are at this address, so that whoever chooses the agent
     /// has chosen the place too.
     pub fn is_makers_own(&self, adapter: Adapter) -> bool {

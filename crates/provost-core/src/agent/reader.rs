@@ -30,6 +30,18 @@ pub struct Reader {
     forbidden: Vec<String>,
     answer: Option<Value>,
     sum: Sum,
+    complaint: Option<Complaint>,
+}
+
+/// What a program says about its model, which it asks again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// The status that the model answered with, if it did.
+    pub status: Option<u16>,
+    /// The words of the program.
+    pub words: String,
+    /// How often it said so since work last went on.
+    pub times: u32,
 }
 
 /// What the stream of an attempt comes to.
@@ -80,6 +92,7 @@ impl Reader {
             forbidden: Vec::new(),
             answer: None,
             sum: Sum::default(),
+            complaint: None,
         }
     }
 
@@ -125,6 +138,11 @@ impl Reader {
         let event = Event::Error { text };
         self.note(&event);
         vec![event]
+    }
+
+    /// What it said about its model since work last went on.
+    pub fn complaint(&self) -> Option<&Complaint> {
+        self.complaint.as_ref()
     }
 
     /// What it comes to so far.
@@ -192,6 +210,7 @@ impl Reader {
             },
         };
         self.keep_answer(&line);
+        self.keep_complaint(&line, &events);
         if events.is_empty() && self.stirs(&line) {
             self.sum.progress += 1;
         }
@@ -232,6 +251,25 @@ impl Reader {
                 }
             }
             Event::FileChange { .. } | Event::Error { .. } => {}
+        }
+    }
+
+    /// What a line says about the model; work that goes on takes it back.
+    fn keep_complaint(&mut self, line: &Value, events: &[Event]) {
+        let found = match self.adapter {
+            Adapter::Codex => codex::complaint(line),
+            Adapter::Claude => claude::complaint(line),
+            Adapter::Exec | Adapter::Gemini | Adapter::Mcp => None,
+        };
+        if let Some((status, words)) = found {
+            let times = self.complaint.take().map_or(0, |before| before.times) + 1;
+            self.complaint = Some(Complaint {
+                status,
+                words,
+                times,
+            });
+        } else if events.iter().any(Event::is_progress) {
+            self.complaint = None;
         }
     }
 

@@ -441,3 +441,41 @@ fn a_known_program_goes_on_with_its_conversation() {
         );
     }
 }
+
+#[test]
+fn a_complaint_about_the_model_lasts_until_work_goes_on() {
+    let cases = [
+        (
+            Adapter::Claude,
+            r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":401}"#,
+            Some(401),
+        ),
+        (
+            Adapter::Claude,
+            r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":null}"#,
+            None,
+        ),
+        (
+            Adapter::Codex,
+            r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 403 Forbidden: x)"}"#,
+            Some(403),
+        ),
+        (
+            Adapter::Codex,
+            r#"{"type":"error","message":"Reconnecting... waiting for network"}"#,
+            None,
+        ),
+    ];
+    for (adapter, line, status) in cases {
+        let mut reader = Reader::new(adapter);
+        reader.push(format!("{line}\n").repeat(2).as_bytes());
+        let complaint = reader.complaint().unwrap();
+        assert_eq!((complaint.status, complaint.times), (status, 2), "{line}");
+        let work = match adapter {
+            Adapter::Codex => r#"{"type":"item.completed","item":{"type":"agent_message"}}"#,
+            _ => r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text"}]}}"#,
+        };
+        reader.push(format!("{work}\n").as_bytes());
+        assert_eq!(reader.complaint(), None, "{line}");
+    }
+}

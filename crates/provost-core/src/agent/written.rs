@@ -62,6 +62,21 @@ impl Written {
         if base_url.is_none() && self.login.is_some() {
             return Err(("login", "needs a `base_url`".to_owned()));
         }
+        let provider = base_url.map(|base_url| Provider {
+            base_url,
+            login: self.login.unwrap_or_default(),
+        });
+        if self.max_tokens.is_some() && !provider.as_ref().is_some_and(Provider::is_readable) {
+            // A limit that nothing holds would be worse than none.
+            let problem = match provider {
+                None => "needs a `base_url`: tokens of a model at no known place are not counted",
+                Some(_) => {
+                    "cannot be kept with `login = \"none\"` and an encrypted `base_url`: nothing \
+                     that passes can be counted; let Provost add the key (`login = \"brokered\"`)"
+                }
+            };
+            return Err(("max_tokens", problem.to_owned()));
+        }
         Ok(Agent::Adapted(Adapted {
             adapter,
             budget: Budget {
@@ -69,10 +84,7 @@ impl Written {
                 micro_usd: self.max_cost_usd.map(micro).transpose()?,
             },
             model: self.model,
-            provider: base_url.map(|base_url| Provider {
-                base_url,
-                login: self.login.unwrap_or_default(),
-            }),
+            provider,
             server: server.map(Box::new),
             // A contract says which.
             tools: BTreeMap::new(),

@@ -33,7 +33,7 @@ use super::verify::presence::{EXPECTED, REQUIRED};
 use crate::contract::Test;
 use crate::object::Oid;
 use crate::record::Head;
-use crate::run::fact::{Capture, CommandRun, Ending, ResultFile, Side};
+use crate::run::fact::{AgentRun, Capture, CommandRun, Ending, ResultFile, Side};
 use crate::run::fix::Past;
 use crate::run::judge::{compare, optional_red};
 use crate::run::{Gate, State};
@@ -231,8 +231,12 @@ impl<'a> Composer<'a> {
         if let Some(agent) = &self.state.agent {
             metrics.insert("agent_wall_ms".into(), json!(agent.wall_ms));
             metrics.insert("agent_ending".into(), json!(agent.ending));
-            if let Some(told) = &agent.told {
-                metrics.insert("agent_usage".into(), json!(told.sum.usage));
+            if let Some(spent) = agent.spent() {
+                metrics.insert("agent_usage".into(), json!(spent));
+            }
+            // Beside what was counted; without a count it is the same.
+            if let Some(claimed) = agent.claimed().filter(|_| agent.model.is_some()) {
+                metrics.insert("agent_usage_claimed".into(), json!(claimed));
             }
             if let ResultFile::Text(text) = &agent.result {
                 // The agent's own words, as data beside what was measured.
@@ -423,7 +427,6 @@ fn earlier(state: &State, files: &Files) -> Vec<Value> {
 
 fn bare(past: &Past) -> Value {
     let agent = past.agent.as_ref();
-    let told = agent.and_then(|agent| agent.told.as_ref());
     json!({
         "attempt": past.attempt,
         "task_id": past.task_id,
@@ -432,7 +435,7 @@ fn bare(past: &Past) -> Value {
         "tree": past.captured.as_ref().map(|captured| &captured.tree),
         "kept_by": past.captured.as_ref().map(|captured| &captured.kept_by),
         "agent_wall_ms": agent.map(|agent| agent.wall_ms),
-        "agent_usage": told.map(|told| &told.sum.usage),
+        "agent_usage": agent.and_then(AgentRun::spent),
     })
 }
 

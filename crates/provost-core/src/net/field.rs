@@ -248,6 +248,15 @@ impl Fields {
         Ok(Self(self.0.iter().filter(stays).cloned().collect()))
     }
 
+    /// These fields and one more.
+    pub(super) fn with(mut self, name: &str, value: &[u8]) -> Self {
+        self.0.push(Field {
+            name: name.to_owned(),
+            value: value.to_vec(),
+        });
+        self
+    }
+
     /// The same fields without those of this name.
     #[must_use]
     pub(super) fn without(mut self, name: &str) -> Self {

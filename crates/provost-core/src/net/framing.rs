@@ -78,14 +78,27 @@ impl Framing {
 
     /// Goes on over `bytes`, and says how many of them belong to the body.
     pub fn advance(&mut self, bytes: &[u8]) -> Result<usize, FramingError> {
+        self.advance_over(bytes, &mut |_| {})
+    }
+
+    /// The same, and shows the content of the body, without what is between chunks.
+    pub fn advance_over(
+        &mut self,
+        bytes: &[u8],
+        content: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize, FramingError> {
         let mut taken = 0;
         while let Some(byte) = bytes.get(taken).filter(|_| !self.is_over()) {
             let rest = bytes.len() - taken;
             match &mut self.0 {
-                State::Open => return Ok(bytes.len()),
+                State::Open => {
+                    content(&bytes[taken..]);
+                    return Ok(bytes.len());
+                }
                 State::Length(left) | State::Data { left } => {
                     let step = usize::try_from(*left).map_or(rest, |left| left.min(rest));
                     *left -= step as u64;
+                    content(&bytes[taken..taken + step]);
                     taken += step;
                     if self.0 == (State::Data { left: 0 }) {
                         self.0 = State::DataEnd { feed: false };

@@ -61,6 +61,11 @@ impl Reply {
         self.status < 200
     }
 
+    /// The value of the first field of this name.
+    pub fn field<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+        self.fields.all(name).next()
+    }
+
     /// The head for the client, who may ask again on the same connection if `persistent`.
     pub fn render(&self, persistent: bool) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {}{}\r\n", self.status, self.reason).into_bytes();

@@ -182,6 +182,16 @@ impl Request {
         chosen.then_some("`Max-Forwards` lets a server on the way answer")
     }
 
+    /// The same request, for a reply that comes as it is and not compressed.
+    #[must_use]
+    pub fn uncompressed(&self) -> Self {
+        let fields = self.fields.clone().without("accept-encoding");
+        Self {
+            fields: fields.with("Accept-Encoding", b"identity"),
+            ..self.clone()
+        }
+    }
+
     /// The head for the server, with `added` in place of what the client wrote there.
     pub fn render(&self, transport: Transport, added: Option<(&str, &str)>) -> Vec<u8> {
         let path = match &self.form {

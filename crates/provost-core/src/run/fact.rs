@@ -25,6 +25,7 @@ pub use withheld::Withheld;
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
+use crate::agent::event::Usage;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::document::Document;
@@ -33,6 +34,7 @@ use crate::json;
 use crate::lease::Owner;
 use crate::net::book::Traffic;
 use crate::net::credential::Credential;
+use crate::net::model::{Passed, Trouble};
 use crate::object::{ObjectFormat, Oid};
 use crate::prepare;
 use crate::protect::Extra;
@@ -299,9 +301,35 @@ pub struct AgentRun {
     /// What it told while it worked, if its program is one that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Box<Told>>,
+    /// What passed between it and its model, if the proxy could read that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Box<Passed>>,
 }
 
 impl AgentRun {
+    /// What it spent: tokens as the proxy counted them, or else by its own word; money by its own
+    /// word.
+    pub fn spent(&self) -> Option<Usage> {
+        let claimed = self.claimed();
+        let Some(model) = self.model.as_ref().filter(|model| !model.unread) else {
+            return claimed.copied();
+        };
+        Some(Usage {
+            micro_usd: claimed.map_or(0, |claimed| claimed.micro_usd),
+            ..model.usage
+        })
+    }
+
+    /// What it spent by its own word.
+    pub fn claimed(&self) -> Option<&Usage> {
+        self.told.as_ref().map(|told| &told.sum.usage)
+    }
+
+    /// Why its model could not be worked with.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.model.as_ref()?.trouble.as_ref()
+    }
+
     /// Every file that it was heard by.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         let events = self.told.iter().map(|told| &told.events);

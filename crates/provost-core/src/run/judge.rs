@@ -276,7 +276,13 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
                 "nobody spoke with the agent that was ended",
             ),
         },
+        // It may have left before anybody ended it.
+        Ending::Exited(_) if agent.trouble().is_some() => no_model(agent, "agent"),
         Ending::Exited(status) => {
+            let spent = opened.adapted.as_ref().and_then(|it| overspent(agent, it));
+            if let Some(reason) = spent {
+                return Verdict::deny(Code::TokenLimit, reason);
+            }
             let words = match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
                 Some(End::GaveUp(words)) => format!(": {words}"),
                 Some(End::Broken(words)) => return broken(words),
@@ -301,6 +307,7 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
             let reason = spent.unwrap_or_else(|| "the agent spent more than it may".to_owned());
             Verdict::deny(Code::TokenLimit, reason)
         }
+        Ending::NoModel => no_model(agent, "agent"),
         Ending::TimedOut => Verdict::deny(
             Code::AgentTimeout,
             format!("the agent was still at work after {seconds} s and was ended"),
@@ -387,9 +394,28 @@ fn broken(words: &str) -> Verdict {
 
 /// In what the agent went beyond its budget.
 fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
-    let usage = &agent.told.as_ref()?.sum.usage;
-    let what = adapted.budget.exceeded(usage)?;
+    let what = adapted.budget.exceeded(&agent.spent()?);
+    let refused = agent.model.as_ref().is_some_and(|model| model.refused > 0);
+    let what = what.or_else(|| refused.then(|| spent_all(agent, adapted)))?;
     Some(format!("the agent {what}"))
+}
+
+/// What is said of somebody who asked for more when nothing was left.
+fn spent_all(agent: &AgentRun, adapted: &Adapted) -> String {
+    let spent = agent.spent().unwrap_or_default().tokens();
+    let most = adapted.budget.tokens.unwrap_or(spent);
+    format!("spent {spent} tokens of {most} and asked for more")
+}
+
+/// What is said of somebody whose model could not be worked with.
+fn no_model(agent: &AgentRun, who: &str) -> Verdict {
+    match agent.trouble() {
+        Some(trouble) => Verdict::deny(
+            trouble.code,
+            format!("{}, so the {who} could not go on", trouble.reason),
+        ),
+        None => Verdict::deny(Code::AgentFailed, format!("the {who} had no model")),
+    }
 }
 
 /// The structured result of an agent: what the schema of the same name says.

@@ -2,6 +2,7 @@ mod consent;
 mod effect;
 mod fix;
 mod lost;
+mod model;
 mod program;
 mod promises;
 mod review;
@@ -28,6 +29,7 @@ use crate::protect::Extra;
 use crate::record::{Head, Record};
 use crate::tier::{Processes, Tier};
 use crate::verdict::Verdict;
+use model::agent;
 
 fn oid(word: &str) -> Oid {
     ObjectFormat::Sha1.oid(Kind::Blob, word.as_bytes()).unwrap()
@@ -131,20 +133,6 @@ fn stream() -> Stream {
         redacted: 0,
         cut: false,
     }
-}
-
-fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
-    let run = AgentRun {
-        ending,
-        wall_ms: 1,
-        stdout: stream(),
-        stderr: stream(),
-        result,
-        redacted: 0,
-        network: Vec::new(),
-        told: None,
-    };
-    vec![started(Step::Agent), Fact::AgentEnded(run)]
 }
 
 fn captured(paths: &[&str]) -> Vec<Fact> {

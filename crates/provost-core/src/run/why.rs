@@ -188,6 +188,14 @@ fn remedy(code: Code) -> &'static str {
         Code::TokenLimit => {
             "what an agent may spend is said in `provost.toml` of the base, under its name"
         }
+        Code::ModelUnauthorized => {
+            "set the variable to a key that the model takes, see it with `provost agent list`, and \
+             start the run again with `provost retry`"
+        }
+        Code::ModelUnreachable => {
+            "see whether the model answers outside the sandbox, and that `base_url` of the agent in \
+             `provost.toml` is right; then start the run again"
+        }
         _ => "nothing that a contract says would have changed this",
     }
 }

@@ -170,6 +170,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             redacted: 0,
             network: Vec::new(),
             told: None,
+            model: None,
         }),
         Step::Capture => Fact::Captured(captured(draft)),
         Step::Review => Fact::Reviewed(Box::new(review(state))),
@@ -214,6 +215,7 @@ fn review(state: &State) -> ReviewRun {
             redacted: 0,
             network: Vec::new(),
             told: None,
+            model: None,
         },
     }
 }

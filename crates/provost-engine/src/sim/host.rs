@@ -247,6 +247,7 @@ impl Host for SimHost {
                 redacted: 0,
                 network: Vec::new(),
                 told: None,
+                model: None,
             }
         })
     }
@@ -330,6 +331,7 @@ impl Host for SimHost {
                 redacted: 0,
                 network: Vec::new(),
                 told: None,
+                model: None,
             },
         })
     }

@@ -276,6 +276,7 @@ impl Target for SimTarget {
                     redacted: 0,
                     network: Vec::new(),
                     told: None,
+                    model: None,
                 },
             }
         })

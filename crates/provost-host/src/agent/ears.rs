@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use provost_core::agent::Budget;
-use provost_core::agent::event::Event;
+use provost_core::agent::event::{Event, Usage};
 use provost_core::agent::launch;
-use provost_core::agent::reader::{End, Reader, Sum};
+use provost_core::agent::reader::{Complaint, End, Reader, Sum};
 use provost_core::object::hex;
 use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{ResultFile, Stream, Told};
@@ -37,6 +37,8 @@ pub(crate) enum Wish {
     Continue,
     /// It has spent more than it may.
     Overspent,
+    /// Its model cannot be worked with.
+    NoModel,
     /// It is through, or cannot be understood.
     Dismiss,
 }
@@ -164,7 +166,12 @@ impl Ears {
             let events = self.reader.push(&chunk[..length]);
             self.write(&events)?;
         }
-        if self.budget.exceeded(&self.reader.sum().usage).is_some() {
+        // Tokens are counted where they pass; only the price is the program's own word.
+        let claimed = Usage {
+            micro_usd: self.reader.sum().usage.micro_usd,
+            ..Usage::default()
+        };
+        if self.budget.exceeded(&claimed).is_some() {
             return Ok(Wish::Overspent);
         }
         self.speak()
@@ -202,6 +209,11 @@ impl Ears {
             0
         };
         self.reader.sum().progress.saturating_add(unheard)
+    }
+
+    /// What it said about its model since work last went on.
+    pub(crate) fn complaint(&self) -> Option<&Complaint> {
+        self.reader.complaint()
     }
 
     /// The last thing it told, for the eye.

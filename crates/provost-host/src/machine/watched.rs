@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use provost_core::net::book::Traffic;
+use provost_core::net::model::Passed;
 use provost_core::object::sha256;
 use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentRun, Ending, ResultFile, Stream, Told};
 use provost_core::secret::Known;
 use provost_engine::ports::{Control, PortError, Progress, Watch};
 
-use super::{host, write_birth};
+use super::{host, write_birth, write_live};
 use crate::agent::{self, Ears, Wish};
 use crate::boxes::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
-use crate::proxy::Outlet;
+use crate::proxy::{Gauge, Outlet};
 
 /// How often the last line is read anew.
 const GLANCE: Duration = Duration::from_millis(400);
@@ -46,6 +48,8 @@ pub(super) struct Ended {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
     pub(super) network: Vec<Traffic>,
+    /// What passed between it and its model.
+    pub(super) model: Option<Passed>,
 }
 
 impl Ended {
@@ -61,6 +65,7 @@ impl Ended {
             redacted,
             network: self.network,
             told: told.map(Box::new),
+            model: self.model.map(Box::new),
         }
     }
 }
@@ -73,7 +78,7 @@ impl Watched<'_> {
         stdin: Stdin,
         watch: &mut dyn Watch,
     ) -> Result<Ended, PortError> {
-        self.follow_with(argv, stdin, watch, None)
+        self.follow_with(argv, stdin, watch, Listener::default())
     }
 
     /// Lets a program that is known do what it is told, and listens; answers what it told too.
@@ -87,7 +92,13 @@ impl Watched<'_> {
         let stream = self.bundle.join(&self.stdout);
         let (mut ears, stdin) = Ears::open(known, stream, self.bundle, self.known)
             .map_err(host("write the events of the agent"))?;
-        let ended = self.follow_with(argv, stdin, watch, Some(&mut ears))?;
+        let gauge = Gauge::of(&known.adapted).map(Arc::new);
+        let listener = Listener {
+            ears: Some(&mut ears),
+            gauge,
+            left: None,
+        };
+        let ended = self.follow_with(argv, stdin, watch, listener)?;
         let told = ears
             .finish()
             .map_err(host("read the events of the agent"))?;
@@ -100,7 +111,7 @@ impl Watched<'_> {
         argv: Vec<String>,
         stdin: Stdin,
         watch: &mut dyn Watch,
-        mut ears: Option<&mut Ears>,
+        mut listener: Listener<'_>,
     ) -> Result<Ended, PortError> {
         let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
         let mut glance = Glance::over([stdout.clone(), stderr.clone()]);
@@ -110,20 +121,20 @@ impl Watched<'_> {
             stdout,
             stderr,
         };
+        let gauge = listener.gauge.clone();
+        let passed = || gauge.as_ref().map(|gauge| self.scrubbed(gauge.passed()));
         let began = Instant::now();
         let mut wish = Control::Continue;
         let mut heard = Wish::Continue;
         let mut tick = |progress: boxes::Progress| {
-            // What cannot be read now is missed at the end, which fails.
-            heard = ears.as_deref_mut().map_or(Wish::Continue, |ears| {
-                ears.listen().unwrap_or(Wish::Continue)
-            });
-            let said = ears.as_deref().map(|ears| ears.said(progress.stdout_bytes));
-            let words = ears.as_deref().map(|ears| ears.last_words().to_owned());
+            heard = listener.listen();
+            listener.leave_word(self.directory);
+            let ears = listener.ears.as_deref();
+            let said = ears.map(|ears| ears.said(progress.stdout_bytes));
             let progress = Progress {
                 what: self.what.to_owned(),
                 elapsed_ms: millis(progress.wall),
-                last_line: words.unwrap_or_else(|| glance.line()),
+                last_line: listener.words().unwrap_or_else(|| glance.line()),
             };
             wish = watch.tick(&progress);
             if heard != Wish::Continue {
@@ -134,9 +145,13 @@ impl Watched<'_> {
                 Control::Cancel | Control::LeaseLost => boxes::Control::Cancel,
             }
         };
+        let outlet = Outlet {
+            gauge: gauge.clone(),
+            ..self.outlet.clone()
+        };
         let outcome = self
             .launcher
-            .start_with(self.profile, &command, self.outlet.clone(), |birth| {
+            .start_with(self.profile, &command, outlet, |birth| {
                 write_birth(self.directory, birth)
             })
             .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
@@ -144,31 +159,44 @@ impl Watched<'_> {
             Ok(ended) => {
                 self.sync()?;
                 Ok(Ended {
-                    ending: match (ending(ended.how, wish), heard) {
-                        (Ending::Cancelled, Wish::Overspent) => Ending::Overspent,
-                        (Ending::Cancelled, Wish::Dismiss) => Ending::Dismissed,
-                        (ending, _) => ending,
-                    },
+                    ending: ending(ended.how, wish, heard),
                     wall_ms: millis(ended.wall),
                     stdout: kept(&self.stdout, &ended.stdout),
                     stderr: kept(&self.stderr, &ended.stderr),
                     network: ended.network,
+                    // Every request has ended with the proxy.
+                    model: passed(),
                 })
             }
             Err(error) if error.is_exec() => {
-                let (note, _) = self.known.scrub_text(error.exec_words());
-                fs::write(&command.stderr, &note).map_err(host("write a stream"))?;
-                self.sync()?;
-                Ok(Ended {
-                    ending: Ending::NotStarted,
-                    wall_ms: millis(began.elapsed()),
-                    stdout: said(&self.stdout, b""),
-                    stderr: said(&self.stderr, note.as_bytes()),
-                    network: Vec::new(),
-                })
+                self.not_started(&error.exec_words(), &command.stderr, began)
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A command that never began, with `words` about why in the file of its second stream.
+    fn not_started(&self, words: &str, file: &Path, began: Instant) -> Result<Ended, PortError> {
+        let (note, _) = self.known.scrub_text(words.to_owned());
+        fs::write(file, &note).map_err(host("write a stream"))?;
+        self.sync()?;
+        Ok(Ended {
+            ending: Ending::NotStarted,
+            wall_ms: millis(began.elapsed()),
+            stdout: said(&self.stdout, b""),
+            stderr: said(&self.stderr, note.as_bytes()),
+            network: Vec::new(),
+            model: None,
+        })
+    }
+
+    /// What passed, without secrets in the words of a provider.
+    fn scrubbed(&self, mut passed: Passed) -> Passed {
+        if let Some(trouble) = &mut passed.trouble {
+            let reason = std::mem::take(&mut trouble.reason);
+            trouble.reason = self.known.scrub_text(reason).0;
+        }
+        passed
     }
 
     fn place(&self, name: &str) -> Result<PathBuf, PortError> {
@@ -183,6 +211,49 @@ impl Watched<'_> {
     fn sync(&self) -> Result<(), PortError> {
         let names = [&self.stdout, &self.stderr].into_iter().map(String::as_str);
         sync(self.bundle, names).map_err(host("sync a stream"))
+    }
+}
+
+/// Who listens to a program: to what it prints, and to what passes to its model.
+#[derive(Default)]
+struct Listener<'a> {
+    ears: Option<&'a mut Ears>,
+    gauge: Option<Arc<Gauge>>,
+    /// What was left as word of it.
+    left: Option<Passed>,
+}
+
+impl Listener<'_> {
+    /// What is to become of the program, by all that came since.
+    fn listen(&mut self) -> Wish {
+        // What cannot be read now is missed at the end, which fails.
+        let heard = self.ears.as_deref_mut().map(|ears| ears.listen());
+        let heard = heard.and_then(Result::ok).unwrap_or(Wish::Continue);
+        let complaint = self.ears.as_deref().and_then(Ears::complaint);
+        if let (Some(gauge), Some(complaint)) = (&self.gauge, complaint) {
+            gauge.told(complaint);
+        }
+        match &self.gauge {
+            Some(gauge) if gauge.is_overspent() => Wish::Overspent,
+            Some(gauge) if gauge.passed().trouble.is_some() => Wish::NoModel,
+            _ => heard,
+        }
+    }
+
+    /// Leaves word of what passed, for whoever looks on from elsewhere.
+    fn leave_word(&mut self, directory: &Path) {
+        let passed = self.gauge.as_ref().map(|gauge| gauge.passed());
+        if let Some(passed) = passed.filter(|passed| self.left.as_ref() != Some(passed)) {
+            // Only for the eye: the facts are written down at the end.
+            let _ = write_live(directory, &passed);
+            self.left = Some(passed);
+        }
+    }
+
+    /// What it said last, or what its model says that keeps it from going on.
+    fn words(&self) -> Option<String> {
+        let note = self.gauge.as_ref().and_then(|gauge| gauge.note());
+        note.or_else(|| Some(self.ears.as_deref()?.last_words().to_owned()))
     }
 }
 
@@ -245,7 +316,8 @@ fn said(name: &str, bytes: &[u8]) -> Stream {
     }
 }
 
-fn ending(how: How, wish: Control) -> Ending {
+/// How a command ended that was ended because of `wish`, or of what was `heard` of it.
+fn ending(how: How, wish: Control, heard: Wish) -> Ending {
     match how {
         How::Exited(status) => Ending::Exited(status),
         How::Signalled(signal) => Ending::Signalled(signal),
@@ -257,7 +329,12 @@ fn ending(how: How, wish: Control) -> Ending {
         How::InodeLimit => Ending::InodeLimit,
         How::NoProgress => Ending::NoProgress,
         How::Cancelled if wish == Control::LeaseLost => Ending::LeaseLost,
-        How::Cancelled => Ending::Cancelled,
+        How::Cancelled => match heard {
+            Wish::Overspent => Ending::Overspent,
+            Wish::NoModel => Ending::NoModel,
+            Wish::Dismiss => Ending::Dismissed,
+            Wish::Continue => Ending::Cancelled,
+        },
     }
 }
 

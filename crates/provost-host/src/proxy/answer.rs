@@ -45,6 +45,16 @@ impl Refusal {
         }
     }
 
+    /// Nothing is left of what the agent may spend, or nobody could count it.
+    pub(super) fn overspent(reason: String) -> Self {
+        Self {
+            status: 403,
+            code: Code::TokenLimit,
+            reason,
+            hint: None,
+        }
+    }
+
     /// There are too many at once.
     pub(super) fn crowded() -> Self {
         Self {

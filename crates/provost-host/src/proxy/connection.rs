@@ -9,6 +9,7 @@ use provost_core::net::book::Traffic;
 use provost_core::net::credential::Transport;
 use provost_core::net::decide;
 use provost_core::net::endpoint::{Endpoint, Host};
+use provost_core::net::model::Meter;
 use provost_core::net::request::{self, Form, Request};
 
 use super::answer::Refusal;
@@ -136,9 +137,12 @@ impl<'a> Connection<'a> {
         if request.form == Form::Tunnel && self.opens(&request.target) {
             return true;
         }
-        let mut server = match self.server_for(request) {
-            Ok(server) => server,
+        let admitted = self.admit(request);
+        let reached = admitted.and_then(|meter| Ok((meter, self.server_for(request)?)));
+        let (mut meter, mut server) = match reached {
+            Ok(reached) => reached,
             Err(refusal) => {
+                self.missed(&request.target, &refusal);
                 let what = request.target.to_string();
                 self.note((&what, &request.method), Some(&refusal), [0; 2]);
                 self.refuse(&refusal);
@@ -146,9 +150,16 @@ impl<'a> Connection<'a> {
             }
         };
         let before = [server.sent, server.received];
-        let outcome = self.pass(request, &mut server);
+        let outcome = self.pass(request, &mut server, meter.as_mut());
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
+        if let (Some(gauge), Some(meter)) = (&self.shared.outlet.gauge, meter) {
+            let status = meter.status();
+            gauge.settle(&request.target, status, &meter.finish(moved[0]));
+        }
+        if let Some(refusal) = refusal {
+            self.missed(&request.target, refusal);
+        }
         let what = request.target.to_string();
         self.note((&what, &request.method), refusal, moved);
         match outcome {
@@ -173,7 +184,12 @@ impl<'a> Connection<'a> {
 
     /// Passes `request` on and its reply back; says whether client and server go on. Without a
     /// refusal the client cannot be told any more what went wrong.
-    fn pass(&mut self, request: &Request, server: &mut Peer) -> Result<[bool; 2], Option<Refusal>> {
+    fn pass(
+        &mut self,
+        request: &Request,
+        server: &mut Peer,
+        meter: Option<&mut Meter>,
+    ) -> Result<[bool; 2], Option<Refusal>> {
         let target = &request.target;
         match &request.form {
             Form::Tunnel if matches!(self.tunnel, Tunnel::Closed) => {}
@@ -182,6 +198,9 @@ impl<'a> Connection<'a> {
                 let secret = self.secret(target);
                 let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
                 let added = secret.map(|it| (it.credential.field.as_str(), it.value.as_str()));
+                // What is to be counted has to be read.
+                let plainly = meter.is_some().then(|| request.uncompressed());
+                let request = plainly.as_ref().unwrap_or(request);
                 server.send(&request.render(transport, added));
             }
         }
@@ -190,8 +209,12 @@ impl<'a> Connection<'a> {
             server,
             stop: &self.shared.stop,
             patience: &self.shared.outlet.patience,
+            meter,
         };
         if request.form == Form::Tunnel {
+            if let Some(gauge) = &self.shared.outlet.gauge {
+                gauge.reached(target);
+            }
             relay.tunnel();
             return Ok([false; 2]);
         }
@@ -212,7 +235,7 @@ impl<'a> Connection<'a> {
     /// not begin to encrypt.
     fn opens(&mut self, target: &Endpoint) -> bool {
         let granted = decide::granted(target, &self.shared.grants).is_ok();
-        if !granted || self.secret(target).is_none() {
+        if !granted || (self.secret(target).is_none() && !self.is_watched(target)) {
             return false;
         }
         self.tunnel = Tunnel::Closed;
@@ -240,6 +263,32 @@ impl<'a> Connection<'a> {
         }
         self.tunnel = Tunnel::Open(target.clone());
         true
+    }
+
+    /// Whether what is said there is counted.
+    fn is_watched(&self, target: &Endpoint) -> bool {
+        let gauge = self.shared.outlet.gauge.as_ref();
+        gauge.is_some_and(|gauge| gauge.reads(target))
+    }
+
+    /// What counts the reply to `request`, if anything is to; or why it may not be asked.
+    fn admit(&self, request: &Request) -> Result<Option<Meter>, Refusal> {
+        // Wherever it is: a model is known by how it is asked.
+        let Some(gauge) = &self.shared.outlet.gauge else {
+            return Ok(None);
+        };
+        decide::granted(&request.target, &self.shared.grants)?;
+        gauge.admit(request).map_err(Refusal::overspent)
+    }
+
+    /// Says that nothing came back from `target`.
+    fn missed(&self, target: &Endpoint, refusal: &Refusal) {
+        let gauge = self.shared.outlet.gauge.as_ref();
+        if let Some(gauge) = gauge.filter(|gauge| gauge.is_at(target))
+            && refusal.code == Code::NetworkUnreachable
+        {
+            gauge.failed(&refusal.reason);
+        }
     }
 
     fn secret(&self, target: &Endpoint) -> Option<&Secret> {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use provost_core::net::field::HeadError;
 use provost_core::net::framing::{Framing, FramingError};
+use provost_core::net::model::Meter;
 use provost_core::net::reply;
 
 use super::patience::{Broken, Patience, Stop};
@@ -37,6 +38,8 @@ pub(super) struct Relay<'a> {
     pub(super) server: &'a mut Peer,
     pub(super) stop: &'a Stop,
     pub(super) patience: &'a Patience,
+    /// What reads the reply along.
+    pub(super) meter: Option<&'a mut Meter>,
 }
 
 impl Relay<'_> {
@@ -134,7 +137,8 @@ impl Relay<'_> {
         if self.client.is_flushed() && !matches!(answer, Answer::Over { .. }) {
             let pulled = self.server.pull();
             moved |= *pulled.as_ref().unwrap_or(&true);
-            answer.take(method, self.client, self.server, persistent)?;
+            let meter = self.meter.as_deref_mut();
+            answer.take(method, [self.client, self.server], persistent, meter)?;
             if pulled.is_err() || self.server.ended {
                 answer.end(pulled.is_ok() && self.server.inbox.is_empty())?;
             }
@@ -203,9 +207,9 @@ impl Answer {
     fn take(
         &mut self,
         method: &str,
-        client: &mut Peer,
-        server: &mut Peer,
+        [client, server]: [&mut Peer; 2],
         persistent: bool,
+        mut meter: Option<&mut Meter>,
     ) -> Result<(), Cut> {
         while matches!(self, Self::Awaited) {
             let parsed = reply::parse(&server.inbox, method).map_err(Cut::Reply)?;
@@ -216,6 +220,10 @@ impl Answer {
             let again = persistent && !reply.body.is_open();
             client.send(&reply.render(again));
             if !reply.is_interim() {
+                if let Some(meter) = meter.as_deref_mut() {
+                    let kind = reply.field("content-type").unwrap_or_default();
+                    meter.head(reply.status, kind, reply.field("content-encoding"));
+                }
                 *self = Self::Body {
                     body: reply.body,
                     client: again,
@@ -231,7 +239,13 @@ impl Answer {
         else {
             return Ok(());
         };
-        let taken = body.advance(&server.inbox).map_err(|_| Cut::Client)?;
+        let mut content = |bytes: &[u8]| {
+            if let Some(meter) = meter.as_deref_mut() {
+                meter.push(bytes);
+            }
+        };
+        let taken = body.advance_over(&server.inbox, &mut content);
+        let taken = taken.map_err(|_| Cut::Client)?;
         client.send(&server.inbox[..taken]);
         server.inbox.drain(..taken);
         if body.is_over() {

@@ -1,5 +1,6 @@
 //! A proxy between sockets of this process; what it is like from a box is tested with boxes.
 
+mod counted;
 mod encrypted;
 
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ fn exit_code(ending: Ending) -> i64 {
         Ending::TimedOut | Ending::NoProgress | Ending::Cancelled | Ending::LeaseLost => 124,
         Ending::OutputLimit
         | Ending::Overspent
+        | Ending::NoModel
         | Ending::Dismissed
         | Ending::MemoryLimit
         | Ending::ProcessLimit

@@ -123,8 +123,8 @@ fn judged(reviewed: &ReviewRun, report: Option<&Report>) -> Judged {
     facts.insert("altered".into(), json!(reviewed.altered));
     facts.insert("ending".into(), json!(reviewed.run.ending));
     facts.insert("wall_ms".into(), json!(reviewed.run.wall_ms));
-    if let Some(told) = &reviewed.run.told {
-        facts.insert("usage".into(), json!(told.sum.usage));
+    if let Some(spent) = reviewed.run.spent() {
+        facts.insert("usage".into(), json!(spent));
     }
     Judged {
         tree: Some(reviewed.tree.clone()),

@@ -108,6 +108,8 @@ pub enum Ending {
     NoProgress,
     /// At the end of what it may spend.
     Overspent,
+    /// Because its model could not be worked with.
+    NoModel,
     /// Because it was through, or nothing that it said could be understood any more.
     Dismissed,
     /// Because somebody cancelled the run.

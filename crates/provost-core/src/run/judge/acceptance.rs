@@ -213,6 +213,7 @@ pub fn render_ending(ending: Ending) -> String {
         Ending::InodeLimit => "made more files than its limit".to_owned(),
         Ending::NoProgress => "neither printed nor changed anything for too long".to_owned(),
         Ending::Overspent => "spent more than it may".to_owned(),
+        Ending::NoModel => "had no model to work with".to_owned(),
         Ending::Dismissed => "was through and was ended".to_owned(),
         Ending::Cancelled => "was cancelled".to_owned(),
         Ending::LeaseLost => "was ended because the lease was lost".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::render_ending;
+use super::{no_model, render_ending, spent_all};
 use crate::agent::Adapted;
 use crate::agent::reader::End;
 use crate::code::Code;
@@ -64,13 +64,23 @@ impl Looker<'_> {
                 let reason = format!("the lease on the scope was lost, so the {who} was ended");
                 return Some(Verdict::deny(Code::LeaseLost, reason));
             }
-            Ending::Overspent => return Some(overspent("spent more than it may")),
+            Ending::Exited(_) if run.trouble().is_some() => return Some(no_model(run, who)),
+            Ending::NoModel => return Some(no_model(run, who)),
+            Ending::Overspent => {
+                let what = self.adapted.map(|adapted| spent_all(run, adapted));
+                return Some(overspent(
+                    what.as_deref().unwrap_or("spent more than it may"),
+                ));
+            }
             other => return Some(self.invalid(render_ending(other))),
         }
         // What a program that is known says about its own end: without a good word there was none.
         let adapted = self.adapted?;
         let sum = run.told.as_ref().map(|told| &told.sum);
-        let beyond = sum.and_then(|sum| adapted.budget.exceeded(&sum.usage));
+        let spent = run.spent();
+        let beyond = spent.and_then(|spent| adapted.budget.exceeded(&spent));
+        let refused = run.model.as_ref().is_some_and(|model| model.refused > 0);
+        let beyond = beyond.or_else(|| refused.then(|| spent_all(run, adapted)));
         if let Some(what) = beyond {
             return Some(overspent(&what));
         }

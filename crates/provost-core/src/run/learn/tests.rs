@@ -80,6 +80,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
             received: 1,
         }],
         told: None,
+        model: None,
     });
     state.opened.contract.timeout_retry.timeout_sec = 1200;
     state.contract = state.opened.resolve();

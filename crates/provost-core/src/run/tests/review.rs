@@ -35,6 +35,7 @@ pub(super) fn review(
             redacted: 0,
             network: Vec::new(),
             told: None,
+            model: None,
         },
     };
     vec![started(Step::Review), Fact::Reviewed(Box::new(run))]

@@ -43,6 +43,7 @@ pub(super) fn of(state: &State, ending: Ending) -> Option<Row> {
         Ending::Exited(_)
         | Ending::Signalled(_)
         | Ending::Overspent
+        | Ending::NoModel
         | Ending::Dismissed
         | Ending::Cancelled
         | Ending::LeaseLost

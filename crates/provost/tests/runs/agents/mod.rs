@@ -1,5 +1,6 @@
 //! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
+mod counted;
 mod gemini;
 mod honest;
 mod hook;
@@ -12,4 +13,5 @@ mod plan;
 mod review;
 mod servers;
 mod stage;
+mod trouble;
 mod tunnel;

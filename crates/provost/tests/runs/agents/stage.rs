@@ -320,6 +320,23 @@ impl Stage {
         log.lines().map(parse).fold([0; 3], add)
     }
 
+    /// The last price that the agent of each attempt told, in no order.
+    pub(super) fn prices(&self, run: &str) -> Vec<u64> {
+        let tasks = fs::read_dir(self.scene.evidence(run, "agent")).unwrap();
+        let files = tasks.flat_map(|task| fs::read_dir(task.unwrap().path()).unwrap());
+        let files = files.map(|file| file.unwrap().path());
+        let told = files.filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
+        let last = told.map(|file| {
+            let text = fs::read_to_string(file).unwrap();
+            let prices = text.lines().filter_map(|line| {
+                let event: Value = serde_json::from_str(line).unwrap();
+                event["micro_usd"].as_u64()
+            });
+            prices.max().unwrap_or(0)
+        });
+        last.collect()
+    }
+
     /// Everything the agent of the last run told, as events.
     pub(super) fn events(&self, run: &str) -> Vec<Value> {
         let tasks = fs::read_dir(self.scene.evidence(run, "agent")).unwrap();

@@ -1,0 +1,174 @@
+use super::*;
+
+/// What a reply comes to: tokens read, cached, written, and whether that is an estimate.
+fn counted(api: Api, kind: &str, body: &str) -> (u64, u64, u64, bool) {
+    // In all sizes of parts: what is read does not depend on how it comes.
+    let mut all = Vec::new();
+    for size in [1, 7, body.len().max(1)] {
+        let mut meter = Meter::new(api);
+        meter.head(200, kind.as_bytes(), None);
+        body.as_bytes()
+            .chunks(size)
+            .for_each(|part| meter.push(part));
+        let counted = meter.finish(30);
+        let Usage {
+            input_tokens,
+            cached_tokens,
+            output_tokens,
+            ..
+        } = counted.usage;
+        all.push((
+            input_tokens,
+            cached_tokens,
+            output_tokens,
+            counted.estimated,
+        ));
+    }
+    assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
+    all[0]
+}
+
+const SSE: &str = "text/event-stream; charset=utf-8";
+const JSON: &str = "application/json";
+
+#[test]
+fn every_interface_says_its_tokens_in_its_own_way() {
+    let start = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":\
+        {\"input_tokens\":6,\"cache_read_input_tokens\":4,\"cache_creation_input_tokens\":2,\
+        \"output_tokens\":1}}}\r\n\n";
+    let delta = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":50}}\n\n";
+    let cases = [
+        (Api::Messages, SSE, format!("{start}{delta}"), (12, 4, 50)),
+        (
+            Api::Messages,
+            JSON,
+            "{\"type\":\"message\",\"usage\":{\"input_tokens\":6,\"output_tokens\":5}}".to_owned(),
+            (6, 0, 5),
+        ),
+        (
+            Api::Responses,
+            SSE,
+            "data: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n\
+             data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":10,\
+             \"input_tokens_details\":{\"cached_tokens\":4},\"output_tokens\":5}}}"
+                .to_owned(),
+            (10, 4, 5),
+        ),
+        (
+            Api::Responses,
+            JSON,
+            "{\"usage\":{\"input_tokens\":10,\"output_tokens\":5}}".to_owned(),
+            (10, 0, 5),
+        ),
+        (
+            Api::Chat,
+            SSE,
+            "data: {\"choices\":[],\"usage\":null}\n\ndata: {\"usage\":{\"prompt_tokens\":7,\
+             \"prompt_tokens_details\":{\"cached_tokens\":3},\"completion_tokens\":9}}\n\n\
+             data: [DONE]\n\n"
+                .to_owned(),
+            (7, 3, 9),
+        ),
+        (
+            Api::Content,
+            SSE,
+            "data: {\"usageMetadata\":{\"promptTokenCount\":10,\"candidatesTokenCount\":1}}\n\n\
+             data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\
+             \"promptTokenCount\":10,\"cachedContentTokenCount\":4,\"candidatesTokenCount\":5,\
+             \"thoughtsTokenCount\":3,\"totalTokenCount\":18}}\n\n"
+                .to_owned(),
+            (10, 4, 8),
+        ),
+        (
+            Api::Content,
+            JSON,
+            "[{\"usageMetadata\":{\"promptTokenCount\":10,\"candidatesTokenCount\":1}},\
+             {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\
+             \"promptTokenCount\":10,\"candidatesTokenCount\":5}}]"
+                .to_owned(),
+            (10, 0, 5),
+        ),
+    ];
+    for (api, kind, body, (read, cached, written)) in cases {
+        let want = (read, cached, written, false);
+        assert_eq!(counted(api, kind, &body), want, "{api:?} {kind}");
+    }
+}
+
+#[test]
+fn what_ends_without_its_count_is_estimated_and_never_free() {
+    let start = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":6,\
+        \"output_tokens\":1}}}\n\n";
+    let length = start.len() as u64;
+    assert_eq!(
+        counted(Api::Messages, SSE, start),
+        (6, 0, length.div_ceil(3), true)
+    );
+    assert_eq!(
+        counted(Api::Responses, SSE, "data: {}\n\n"),
+        (10, 0, 4, true)
+    );
+    assert_eq!(counted(Api::Chat, JSON, "{\"id\":1}"), (10, 0, 3, true));
+    assert_eq!(counted(Api::Chat, JSON, "no json"), (10, 0, 3, true));
+    assert_eq!(counted(Api::Content, JSON, ""), (10, 0, 0, true));
+    let encoded = |encoding: &[u8]| {
+        let mut meter = Meter::new(Api::Chat);
+        meter.head(200, JSON.as_bytes(), Some(encoding));
+        meter.push(b"{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}");
+        meter.finish(30).estimated
+    };
+    assert!(encoded(b"gzip") && !encoded(b"identity"));
+    let mut long = Meter::new(Api::Chat);
+    long.head(200, JSON.as_bytes(), None);
+    for _ in 0..17 {
+        long.push(&vec![b' '; 1 << 20]);
+    }
+    let long = long.finish(30);
+    assert!(long.estimated && long.usage.output_tokens > 5 << 20);
+}
+
+#[test]
+fn a_refused_request_costs_nothing_and_says_why() {
+    let mut meter = Meter::new(Api::Messages);
+    meter.head(401, JSON.as_bytes(), None);
+    meter.push(b"{\"type\":\"error\",\"error\":{\"message\":\"invalid \\u001bx-api-key\"}}");
+    let counted = meter.finish(3000);
+    assert_eq!(
+        (counted.usage, counted.estimated),
+        (Usage::default(), false)
+    );
+    assert_eq!(counted.words.as_deref(), Some("invalid x-api-key"));
+}
+
+#[test]
+fn requests_are_told_apart_by_method_and_path() {
+    let cases = [
+        (
+            "POST",
+            "/v1/messages?beta=true",
+            Purpose::Work(Api::Messages),
+        ),
+        ("POST", "/proxy/v1/messages/", Purpose::Work(Api::Messages)),
+        ("POST", "/v1/messages/count_tokens", Purpose::Free),
+        ("POST", "/v1/messages/batches", Purpose::Unknown),
+        ("POST", "/v1/responses", Purpose::Work(Api::Responses)),
+        ("POST", "/v1/chat/completions", Purpose::Work(Api::Chat)),
+        (
+            "POST",
+            "/v1beta/models/m:generateContent",
+            Purpose::Work(Api::Content),
+        ),
+        (
+            "POST",
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            Purpose::Work(Api::Content),
+        ),
+        ("POST", "/v1beta/models/m:countTokens", Purpose::Free),
+        ("POST", "/v1/files", Purpose::Unknown),
+        ("PUT", "/v1/messages", Purpose::Unknown),
+        ("GET", "/v1/models", Purpose::Free),
+    ];
+    for (method, path, want) in cases {
+        assert_eq!(Purpose::of(method, path), want, "{method} {path}");
+    }
+}

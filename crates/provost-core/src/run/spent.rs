@@ -1,0 +1,97 @@
+//! Says what the agents of a run spent, in all attempts together.
+
+use super::State;
+use super::fact::AgentRun;
+use crate::agent::Adapter;
+use crate::agent::event::Usage;
+use crate::net::model::Passed;
+use serde::Serialize;
+
+/// What the attempts of a run spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Spent {
+    /// Tokens as the proxy counted them where it could, and money by the word of the program.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Whether the proxy counted all tokens.
+    pub counted: bool,
+    /// How many requests it counted.
+    pub requests: u64,
+    /// How many of them ended without a count, and are estimated by their bytes.
+    pub estimated: u64,
+    /// The same by the word of the program alone.
+    pub claimed: Usage,
+}
+
+impl Spent {
+    /// Adds what passed and what was claimed for it.
+    fn add(&mut self, passed: Option<&Passed>, claimed: Usage) {
+        let passed = passed.filter(|passed| !passed.unread);
+        let counted = passed.map_or(claimed, |passed| Usage {
+            micro_usd: claimed.micro_usd,
+            ..passed.usage
+        });
+        self.usage = self.usage.plus(counted);
+        self.claimed = self.claimed.plus(claimed);
+        self.counted &= passed.is_some();
+        self.requests += passed.map_or(0, |passed| passed.requests);
+        self.estimated += passed.map_or(0, |passed| passed.estimated);
+    }
+}
+
+impl State {
+    /// What the agents of all attempts spent, with what passed since the last of them began;
+    /// nothing if nobody could say.
+    pub fn spent(&self, live: Option<&Passed>) -> Option<Spent> {
+        let adapter = self.opened.adapted.as_ref()?.adapter;
+        let mut spent = Spent {
+            counted: true,
+            ..Spent::default()
+        };
+        let mut before: Option<&AgentRun> = None;
+        let mut attempts = 0;
+        for run in self.attempts() {
+            let claimed = claimed(adapter, before, run);
+            spent.add(run.model.as_deref(), claimed);
+            before = Some(run);
+            attempts += 1;
+        }
+        if let Some(live) = live.filter(|_| self.agent.is_none()) {
+            spent.add(Some(live), Usage::default());
+            attempts += 1;
+        }
+        (attempts > 0).then_some(spent)
+    }
+
+    /// The agents of all attempts that ended, oldest first.
+    pub fn attempts(&self) -> impl Iterator<Item = &AgentRun> {
+        let past = self.past.iter().filter_map(|past| past.agent.as_ref());
+        past.chain(&self.agent)
+    }
+}
+
+/// What `run` claims for itself. A program that goes on with a conversation may claim all of it
+/// again: Codex its tokens, Claude Code its price.
+fn claimed(adapter: Adapter, before: Option<&AgentRun>, run: &AgentRun) -> Usage {
+    let Some(now) = run.claimed().copied() else {
+        return Usage::default();
+    };
+    let thread = |run: &AgentRun| run.told.as_ref().and_then(|told| told.sum.thread.clone());
+    let goes_on = |before: &&AgentRun| thread(before).is_some() && thread(before) == thread(run);
+    let Some(then) = before.filter(goes_on).and_then(AgentRun::claimed) else {
+        return now;
+    };
+    match adapter {
+        Adapter::Codex => Usage {
+            input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
+            cached_tokens: now.cached_tokens.saturating_sub(then.cached_tokens),
+            output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
+            ..now
+        },
+        Adapter::Claude => Usage {
+            micro_usd: now.micro_usd.saturating_sub(then.micro_usd),
+            ..now
+        },
+        Adapter::Exec | Adapter::Gemini | Adapter::Mcp => now,
+    }
+}

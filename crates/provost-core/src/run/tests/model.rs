@@ -1,0 +1,164 @@
+//! What is said of an agent whose model could not be worked with, and what attempts spent.
+
+use super::*;
+use crate::agent::event::Usage;
+use crate::agent::reader::Sum;
+use crate::agent::{Adapted, Adapter};
+use crate::net::model::{Passed, Trouble};
+use crate::run::fact::Told;
+
+pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
+    let run = AgentRun {
+        ending,
+        wall_ms: 1,
+        stdout: stream(),
+        stderr: stream(),
+        result,
+        redacted: 0,
+        network: Vec::new(),
+        told: None,
+        model: None,
+    };
+    vec![started(Step::Agent), Fact::AgentEnded(run)]
+}
+
+fn run(ending: Ending, model: Passed, claimed: Usage, thread: &str) -> AgentRun {
+    let [_, Fact::AgentEnded(run)] = &agent(ending, ResultFile::Absent)[..] else {
+        unreachable!("it is made so");
+    };
+    let sum = Sum {
+        usage: claimed,
+        thread: Some(thread.to_owned()),
+        ..Sum::default()
+    };
+    AgentRun {
+        told: Some(Box::new(Told {
+            events: stream(),
+            sum,
+        })),
+        model: Some(Box::new(model)),
+        ..run.clone()
+    }
+}
+
+fn used(input: u64, output: u64, micro_usd: u64) -> Usage {
+    Usage {
+        input_tokens: input,
+        output_tokens: output,
+        micro_usd,
+        ..Usage::default()
+    }
+}
+
+fn adapted(adapter: Adapter, most: Option<u64>) -> Adapted {
+    let mut adapted = adapter.plain().unwrap();
+    adapted.budget.tokens = most;
+    adapted
+}
+
+#[test]
+fn the_cause_is_said_and_not_how_the_program_ended() {
+    let trouble = |code| Passed {
+        trouble: Some(Trouble {
+            code,
+            reason: "the model answered 401".to_owned(),
+        }),
+        ..Passed::default()
+    };
+    let spent = Passed {
+        usage: used(8, 2, 0),
+        refused: 1,
+        ..Passed::default()
+    };
+    let cases = [
+        (
+            Ending::NoModel,
+            trouble(Code::ModelUnauthorized),
+            Code::ModelUnauthorized,
+        ),
+        (
+            Ending::Exited(1),
+            trouble(Code::ModelUnreachable),
+            Code::ModelUnreachable,
+        ),
+        (Ending::NoModel, Passed::default(), Code::AgentFailed),
+        // Nothing was left, and it asked for more; or it left by itself.
+        (Ending::Overspent, spent.clone(), Code::TokenLimit),
+        (Ending::Exited(1), spent.clone(), Code::TokenLimit),
+        (Ending::Exited(0), spent, Code::TokenLimit),
+    ];
+    for (ending, model, code) in cases {
+        let mut state = state(&[]);
+        state.opened.adapted = Some(adapted(Adapter::Claude, Some(10)));
+        state.agent = Some(run(ending, model, Usage::default(), "t"));
+        let verdict = state.judge(Gate::Agent);
+        assert_eq!((verdict.allow, verdict.code), (false, code), "{ending:?}");
+    }
+}
+
+#[test]
+fn attempts_are_added_up_and_no_claim_is_added_twice() {
+    let counted = |input, output| Passed {
+        usage: used(input, output, 0),
+        requests: 1,
+        ..Passed::default()
+    };
+    // Claude repeats the price of the conversation, Codex its tokens.
+    let cases = [
+        (
+            Adapter::Claude,
+            used(6, 2, 5),
+            used(6, 2, 10),
+            "t",
+            used(12, 4, 10),
+        ),
+        (
+            Adapter::Claude,
+            used(6, 2, 5),
+            used(6, 2, 7),
+            "u",
+            used(12, 4, 12),
+        ),
+        (
+            Adapter::Codex,
+            used(6, 2, 0),
+            used(12, 4, 0),
+            "t",
+            used(12, 4, 0),
+        ),
+        (
+            Adapter::Gemini,
+            used(6, 2, 0),
+            used(6, 2, 0),
+            "t",
+            used(12, 4, 0),
+        ),
+    ];
+    for (adapter, first, second, thread, claimed) in cases {
+        let mut state = state(&[]);
+        state.opened.adapted = Some(adapted(adapter, None));
+        let before = run(Ending::Exited(0), counted(7, 3), first, "t");
+        state.past.push(crate::run::fix::Past {
+            attempt: 1,
+            task_id: "task".to_owned(),
+            refusal: Verdict::deny(Code::AcceptanceFailed, "no"),
+            gates: BTreeMap::new(),
+            agent: Some(before),
+            captured: None,
+            reviewed: None,
+            tests: None,
+        });
+        state.agent = Some(run(Ending::Exited(0), counted(7, 3), second, thread));
+        let spent = state.spent(None).unwrap();
+        assert_eq!(spent.claimed, claimed, "{adapter}");
+        let want = used(14, 6, claimed.micro_usd);
+        assert_eq!(
+            (spent.usage, spent.counted, spent.requests),
+            (want, true, 2)
+        );
+        // One that goes on is added as far as it is.
+        state.agent = None;
+        let live = state.spent(Some(&counted(1, 1))).unwrap();
+        assert_eq!(live.usage.tokens(), 12, "{adapter}");
+    }
+}

@@ -1,0 +1,201 @@
+//! What passes to a model is counted, and bounded, whoever asks and however the reply comes.
+
+use provost_core::agent::Adapter;
+use provost_core::agent::event::Usage;
+use provost_core::agent::provider::BaseUrl;
+
+use super::*;
+use crate::proxy::Gauge;
+
+/// A reply of seven tokens read and nine written.
+const REPLY: &str = r#"{"usage":{"prompt_tokens":7,"completion_tokens":9}}"#;
+
+fn gauge(place: &str, most: Option<u64>) -> Arc<Gauge> {
+    let mut agent = Adapter::Codex.plain().unwrap();
+    agent.provider.as_mut().unwrap().base_url = BaseUrl::parse(&format!("http://{place}")).unwrap();
+    agent.budget.tokens = most;
+    Arc::new(Gauge::of(&agent).unwrap())
+}
+
+fn post(place: &str, path: &str) -> String {
+    format!(
+        "POST http://{place}{path} HTTP/1.1\r\nHost: {place}\r\nAccept-Encoding: gzip, br\r\n\
+         Content-Length: 3\r\nConnection: close\r\n\r\nabc"
+    )
+}
+
+/// A server whose every reply is `reply`, after the head and the body of the request.
+fn model(reply: String) -> SocketAddr {
+    server(move |mut stream| {
+        let head = read_head(&mut stream).unwrap();
+        if head.starts_with("POST") {
+            assert!(head.contains("Accept-Encoding: identity\r\n"), "{head}");
+            assert!(!head.contains("gzip"), "{head}");
+        }
+        // In small parts, which nobody may take for the whole.
+        for part in reply.as_bytes().chunks(5) {
+            if stream.write_all(part).is_err() {
+                return;
+            }
+            let _ = stream.flush();
+        }
+    })
+}
+
+fn chunked(body: &str) -> String {
+    let (front, back) = body.split_at(20);
+    format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n\
+         14\r\n{front}\r\n{:x};x=y\r\n{back}\r\n0\r\n\r\n",
+        back.len()
+    )
+}
+
+#[test]
+fn replies_are_counted_however_they_come() {
+    let closed = format!("HTTP/1.1 200 OK\r\n\r\n{REPLY}");
+    let stream =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {REPLY}\n\n");
+    for reply in [sized(REPLY), chunked(REPLY), closed, stream] {
+        let place = model(reply.clone()).to_string();
+        let gauge = gauge(&place, Some(1000));
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        thread::scope(|scope| {
+            // Several at once.
+            for _ in 0..4 {
+                scope.spawn(|| stage.ask(&post(&place, "/v1/chat/completions")));
+            }
+        });
+        stage.finish();
+        let passed = gauge.passed();
+        assert_eq!((passed.requests, passed.estimated), (4, 0), "{reply}");
+        let usage = Usage {
+            input_tokens: 28,
+            output_tokens: 36,
+            ..Usage::default()
+        };
+        assert_eq!(passed.usage, usage, "{reply}");
+    }
+}
+
+#[test]
+fn a_reply_that_breaks_off_or_is_compressed_is_estimated() {
+    let coded = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 300\r\n\r\n";
+    let coded = format!("{coded}{}", "z".repeat(300));
+    let broken = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{}",
+        "z".repeat(300)
+    );
+    for reply in [coded, broken] {
+        let place = model(reply).to_string();
+        let gauge = gauge(&place, None);
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        stage.ask(&post(&place, "/v1/chat/completions"));
+        stage.finish();
+        let passed = gauge.passed();
+        assert_eq!((passed.requests, passed.estimated), (1, 1));
+        assert_eq!(passed.usage.output_tokens, 100);
+        assert!(passed.usage.input_tokens > 20, "{passed:?}");
+    }
+}
+
+#[test]
+fn nothing_passes_beyond_the_limit_and_nothing_that_nobody_could_count() {
+    let place = model(sized(REPLY)).to_string();
+    let gauge = gauge(&place, Some(16));
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+    for path in ["/v1/messages/batches", "/v1/files"] {
+        let reply = stage.ask(&post(&place, path));
+        assert_eq!(status(&reply), "403", "{reply}");
+        assert!(reply.contains("TOKEN_LIMIT"), "{reply}");
+    }
+    // What is encrypted cannot be read.
+    let mut tunnel = stage.connect();
+    let head = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n");
+    tunnel.write_all(head.as_bytes()).unwrap();
+    assert!(read_head(&mut tunnel).unwrap().contains(" 200 "));
+    tunnel.write_all(b"\x16\x03\x01\x00\x05hello").unwrap();
+    let mut rest = Vec::new();
+    let _ = tunnel.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("usage"));
+    assert!(!gauge.is_overspent());
+    assert_eq!(status(&stage.ask(&post(&place, "/v1/responses"))), "200");
+    assert!(!gauge.is_overspent() || gauge.passed().estimated > 0);
+    let refused = stage.ask(&post(&place, "/v1/responses"));
+    assert_eq!(status(&refused), "403", "{refused}");
+    assert!(refused.contains("tokens of 16"), "{refused}");
+    assert!(gauge.is_overspent());
+    let lines = stage.finish();
+    let tunnel = (
+        place.clone(),
+        "CONNECT".to_owned(),
+        false,
+        Code::TokenLimit,
+        1,
+    );
+    assert!(lines.contains(&tunnel), "{lines:?}");
+    assert_eq!(gauge.passed().requests, 1);
+}
+
+#[test]
+fn a_refused_key_and_a_place_that_is_not_there_are_told_apart_from_a_busy_model() {
+    let busy = "HTTP/1.1 529 Overloaded\r\nContent-Length: 0\r\n\r\n".to_owned();
+    let place = model(busy).to_string();
+    let busy = gauge(&place, None);
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&busy)));
+    for _ in 0..6 {
+        stage.ask(&post(&place, "/v1/responses"));
+    }
+    assert_eq!(busy.passed().trouble, None);
+    assert!(busy.note().unwrap().contains("529"));
+    let body = r#"{"error":{"message":"no go"}}"#;
+    let length = body.len();
+    let denied = format!("HTTP/1.1 401 No\r\nContent-Length: {length}\r\n\r\n{body}");
+    let place = model(denied).to_string();
+    let denied = gauge(&place, None);
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&denied)));
+    // What is not the work of a model may be refused to anybody.
+    stage.get(&place);
+    assert_eq!(denied.passed().trouble, None);
+    stage.ask(&post(&place, "/v1/responses"));
+    let trouble = denied.passed().trouble.unwrap();
+    assert_eq!(trouble.code, Code::ModelUnauthorized);
+    assert!(trouble.reason.contains("401 (no go)"), "{}", trouble.reason);
+    assert!(
+        trouble.reason.contains("$OPENAI_API_KEY"),
+        "{}",
+        trouble.reason
+    );
+    let place = "127.0.0.1:9".to_owned();
+    let gone = gauge(&place, None);
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gone)));
+    let began = Instant::now();
+    while gone.passed().trouble.is_none() {
+        stage.ask(&post(&place, "/v1/responses"));
+        assert!(began.elapsed() < Duration::from_secs(10));
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(
+        began.elapsed() > Duration::from_secs(1),
+        "a moment is no failure"
+    );
+    assert_eq!(gone.passed().trouble.unwrap().code, Code::ModelUnreachable);
+}
+
+#[test]
+fn another_model_that_is_granted_counts_too_and_other_places_do_not() {
+    let place = model(sized(REPLY)).to_string();
+    let other = model(sized(REPLY)).to_string();
+    let gauge = gauge(&place, Some(30));
+    let grants = [place.as_str(), other.as_str()];
+    let stage = Stage::with(&grants, |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+    for _ in 0..2 {
+        let reply = stage.ask(&post(&other, "/v1/chat/completions"));
+        assert_eq!(status(&reply), "200", "{reply}");
+    }
+    assert_eq!(gauge.passed().usage.tokens(), 32);
+    for place in grants {
+        let reply = stage.ask(&post(place, "/v1/chat/completions"));
+        assert_eq!(status(&reply), "403", "{reply}");
+    }
+}
