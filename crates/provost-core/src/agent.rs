@@ -7,6 +7,7 @@
 //! - What an agent prints is data. It is read within limits; what is not understood is counted.
 //! - A key never enters the box: the agent speaks plainly to the proxy, which adds it outside.
 
+pub mod background;
 mod claude;
 mod codex;
 pub mod event;

@@ -19,6 +19,7 @@ pub use widen::{Edit, Widening, widened};
 
 use super::fact::{CommandRun, Fact, Side};
 use super::{BadLedger, Gate, State};
+use crate::agent::background::is_background;
 use crate::code::Code;
 use crate::contract::ResultRule;
 use crate::contract::document::OutputType;
@@ -153,7 +154,15 @@ fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> R
     }
 }
 
+/// The rule of what a program asked for by itself.
+const BACKGROUND: &str = "background";
+
 impl Row {
+    /// Whether it is about something that no work asked for.
+    pub fn is_background(&self) -> bool {
+        self.rule.as_deref() == Some(BACKGROUND)
+    }
+
     /// Something that no contract would have opened.
     fn hopeless(about: Option<String>, problem: &str, note: impl Into<String>) -> Self {
         Self {
@@ -327,7 +336,19 @@ fn network(state: &State) -> Vec<Row> {
             contract: Some(Clause::at(state, "/x_provost/net")),
             ..Row::hopeless(Some(line.target.clone()), problem, "")
         };
-        if let Ok(place) = Endpoint::parse(&line.target) {
+        let place = Endpoint::parse(&line.target);
+        let adapter = state.opened.adapted.as_ref().map(|it| it.adapter);
+        let by_itself =
+            |place: &Endpoint| adapter.is_some_and(|adapter| is_background(adapter, place));
+        if place.as_ref().is_ok_and(by_itself) {
+            row.rule = Some(BACKGROUND.to_owned());
+            row.contract = None;
+            row.note = Some(format!(
+                "the program asks for it by itself and works without; if the work needs it: \
+                 `--net {}`",
+                line.target
+            ));
+        } else if let Ok(place) = place {
             row.widening = vec![
                 Widening::add("/x_provost/net", place.to_string()),
                 Widening::set("/tool_permissions/network", json!("allow")),
@@ -338,6 +359,8 @@ fn network(state: &State) -> Vec<Row> {
         }
         rows.push(row);
     }
+    // What the work asked for comes first.
+    rows.sort_by_key(Row::is_background);
     rows
 }
 

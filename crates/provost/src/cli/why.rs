@@ -108,11 +108,22 @@ fn text(why: &Why, source: &Source) -> String {
             text += &format!("  and {more} more; --json lists all\n");
         }
     }
-    if !why.network.is_empty() {
+    let (background, asked): (Vec<&Row>, Vec<&Row>) =
+        why.network.iter().partition(|row| row.is_background());
+    if !asked.is_empty() {
         text += "network: asked for and not granted\n";
     }
-    for row in why.network.iter().take(MOST_SHOWN) {
+    for row in asked.iter().take(MOST_SHOWN) {
         text += &shown(row, source);
+    }
+    if !background.is_empty() {
+        let names: Vec<&str> = background
+            .iter()
+            .take(MOST_SHOWN)
+            .filter_map(|row| row.about.as_deref())
+            .collect();
+        text += "network: asked for by the program itself, for updates or telemetry; not granted\n";
+        text += &format!("  {}\n", one_line(&names.join(", ")));
     }
     text + &together(why)
 }

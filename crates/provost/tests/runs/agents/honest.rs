@@ -89,8 +89,24 @@ fn the_evidence_is_there(stage: &Stage, outcome: &Outcome) {
     for kind in ["session", "tool", "message", "usage", "final"] {
         assert!(kinds.contains(&Some(kind)), "{kind}: {events:?}");
     }
+    only_the_work_is_proposed(stage, run);
     let verified = stage.scene.verify(run);
     assert_eq!(verified.exit, 0, "{verified:?}");
+}
+
+fn only_the_work_is_proposed(stage: &Stage, run: &str) {
+    let why = stage.scene.ask(&["why", run, "--json"]);
+    let rows = why.json["network"].as_array().unwrap();
+    let open = |row: &&serde_json::Value| row["widening"] != json!([]);
+    let open: Vec<_> = rows.iter().filter(open).map(|row| &row["about"]).collect();
+    assert_eq!(open, [&json!("tracker.example.com:80")], "{why:?}");
+    let listed = |row: &serde_json::Value| row["rule"] == "background";
+    if stage.program == Program::Codex {
+        assert!(rows.iter().any(listed), "{why:?}");
+    }
+    let told = stage.scene.ask(&["why", run]);
+    let told = String::from_utf8_lossy(&told.stdout);
+    assert!(!told.contains("open by   add `chatgpt.com"), "{told}");
 }
 
 #[test]
