@@ -167,6 +167,8 @@ fn requests_are_told_apart_by_method_and_path() {
         ("POST", "/v1/files", Purpose::Unknown),
         ("PUT", "/v1/messages", Purpose::Unknown),
         ("GET", "/v1/models", Purpose::Free),
+        ("GET", "/v1/responses/resp_1?stream=true", Purpose::Unknown),
+        ("GET", "/v1/messages/batches/b_1/results", Purpose::Unknown),
     ];
     for (method, path, want) in cases {
         assert_eq!(Purpose::of(method, path), want, "{method} {path}");

@@ -31,6 +31,8 @@ fn model(reply: String) -> SocketAddr {
         if head.starts_with("POST") {
             assert!(head.contains("Accept-Encoding: identity\r\n"), "{head}");
             assert!(!head.contains("gzip"), "{head}");
+            // A connection that is closed with something unread in it takes the reply along.
+            stream.read_exact(&mut [0; 3]).unwrap();
         }
         // In small parts, which nobody may take for the whole.
         for part in reply.as_bytes().chunks(5) {
