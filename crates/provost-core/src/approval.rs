@@ -25,6 +25,7 @@ use crate::roster;
 use crate::scope::{self, Scope};
 use crate::tier::Tier;
 use crate::time;
+use crate::wording::clipped;
 
 /// Directories that are most of a repository by their name alone.
 const BROAD: [&str; 2] = ["src", "docs"];
@@ -203,9 +204,12 @@ impl Found {
     }
 }
 
+/// How much of it is quoted, in characters.
+const LONGEST: usize = 500;
+
 /// What somebody wrote, so that it cannot pretend to be more than one line.
 fn plain(text: &str) -> String {
-    text.escape_debug().to_string()
+    clipped(text.escape_debug().to_string(), LONGEST)
 }
 
 /// Whether a path is most of a repository: a whole directory at its top.

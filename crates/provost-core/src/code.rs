@@ -129,6 +129,8 @@ catalogue! {
     ModelUnreachable = "MODEL_UNREACHABLE" => Lacking,
     /// The agent was lost with its driver, too often to try again.
     AgentLost = "AGENT_LOST" => No,
+    /// The agent's structured result says that its work is not done.
+    AgentReportedFailure = "AGENT_REPORTED_FAILURE" => No,
     /// The agent's structured result does not fit its schema.
     OutputInvalid = "OUTPUT_INVALID" => No,
     /// Somebody cancelled the run.

@@ -10,12 +10,13 @@ pub mod check;
 pub mod document;
 pub mod limits;
 pub mod lint;
+pub mod output;
+mod problem;
 pub mod role;
 pub mod typed;
 
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::code::Code;
@@ -35,6 +36,9 @@ use document::{
     RollbackStrategy, Shell,
 };
 use limits::{Asked, Limits};
+use problem::Problems;
+
+pub use problem::Problem;
 
 /// The schema an agent's structured result is bound to, as contracts name it.
 pub const RESULT_SCHEMA: &str = "schemas/agent_task_result.v1.json";
@@ -44,6 +48,10 @@ pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../schemas/agent_task_result.v1.json"
 ));
+
+/// The largest contract, in bytes of its canonical spelling: it is part of records and reports, which
+/// have to be read again.
+pub const LARGEST: usize = 1 << 20;
 
 /// The longest a run may take, so that a mistyped limit is not for ever.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
@@ -119,28 +127,6 @@ impl ResultRule {
     }
 }
 
-/// A place in the document that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// The place, as a JSON pointer.
-    pub path: String,
-    /// The rule.
-    pub code: Code,
-    /// What is wrong there.
-    pub problem: String,
-}
-
-impl Problem {
-    /// What is wrong at `path`, by the rule `code`.
-    pub(crate) fn new(code: Code, path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            code,
-            problem: problem.into(),
-        }
-    }
-}
-
 /// Reads a contract from the bytes of a JSON document.
 ///
 /// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
@@ -155,6 +141,11 @@ pub fn from_value(value: &Value) -> Result<Document, json::JsonError> {
         field,
         what: what.to_owned(),
     };
+    let size = json::canonical(value).len();
+    if size > LARGEST {
+        let what = format!("has {size} bytes; a contract has at most {LARGEST}");
+        return Err(wrong(String::new(), &what));
+    }
     let read = serde_json::to_value(&document).unwrap_or_default();
     if let Some(place) = json::positional(value, &read) {
         let field = place.trim_start_matches('/').replace('/', ".");
@@ -256,16 +247,6 @@ pub fn judge(findings: &[Problem]) -> Verdict {
         ),
     };
     Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": findings }))
-}
-
-#[derive(Default)]
-struct Problems(Vec<Problem>);
-
-impl Problems {
-    fn add(&mut self, path: impl Into<String>, problem: impl Into<String>) {
-        self.0
-            .push(Problem::new(Code::ContractInvalid, path, problem));
-    }
 }
 
 fn permissions(document: &Document, problems: &mut Problems) {
@@ -412,16 +393,13 @@ fn boxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Prob
     }
 }
 
-/// Files that an agent is not given, and results that are not held against their schema.
+/// Files that an agent is not given.
 fn artifacts(document: &Document, problems: &mut Problems) {
     for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
         let path = format!("/inputs/artifacts/{index}");
-        if !artifact.name.starts_with("output_schema") {
-            if RepoPath::try_from(artifact.uri.as_str()).is_err() {
-                problems.add(format!("{path}/uri"), "is no file of the repository");
-            }
-        } else if artifact.uri != RESULT_SCHEMA {
-            problems.add(format!("{path}/uri"), format!("is not `{RESULT_SCHEMA}`"));
+        let is_schema = artifact.name.starts_with("output_schema");
+        if !is_schema && RepoPath::try_from(artifact.uri.as_str()).is_err() {
+            problems.add(format!("{path}/uri"), "is no file of the repository");
         }
     }
 }

@@ -30,10 +30,9 @@ use crate::object::Oid;
 use crate::run::effect::{Adaptation, Base, Look, NamedBy, Paper};
 use crate::run::fact::{ReviewRun, Reviewer, WorkspaceChoice};
 use crate::run::judge::Looker;
-use crate::schema::validate::{Misfit, validate};
+use crate::schema;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
-use crate::{json, wording};
 
 /// Where a planner starts; there is nothing in it.
 const START: &str = "/plan";
@@ -222,32 +221,9 @@ pub enum Word {
 ///
 /// Everything that does not fit is named by its place.
 fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T, Verdict> {
-    let invalid = |reason: String| Verdict::deny(Code::PlanInvalid, reason);
-    let value = json::parse(text.as_bytes())
-        .map_err(|error| invalid(format!("the planner's plan is no JSON: {error}")))?;
-    let misfits = validate(schema, &value);
-    if let Some(first) = misfits.first() {
-        let place = if first.path.is_empty() {
-            "/"
-        } else {
-            &first.path
-        };
-        let more = match misfits.len() {
-            1 => String::new(),
-            many => format!("; {} more", wording::counted(many - 1, "place")),
-        };
-        let reason = format!(
-            "the planner's plan does not fit its schema: `{place}` {}{more}",
-            first.problem
-        );
-        let row = |one: &Misfit| json!({ "path": one.path, "problem": one.problem });
-        let rows: Vec<Value> = misfits.iter().map(row).collect();
-        return Err(invalid(reason).with(json!({ "findings": rows })));
-    }
-    json::from_value(value).map_err(|error| {
-        invalid(format!(
-            "the planner's plan does not fit its schema: {error}"
-        ))
+    schema::read::read(text.as_bytes(), schema).map_err(|unfit| {
+        let verdict = Verdict::deny(Code::PlanInvalid, format!("the planner's plan {unfit}"));
+        unfit.details().into_iter().fold(verdict, Verdict::with)
     })
 }
 
@@ -260,6 +236,13 @@ fn blocked(summary: &str) -> Verdict {
         format!("the planner has no plan: {line}"),
     )
     .with(json!({ "summary": summary }))
+}
+
+/// What a planner called `it` is asked who is to plan `request`.
+#[cfg(test)]
+pub(crate) fn sample(request: &str) -> Asked {
+    let request = request.to_owned();
+    split::tests::asked(Task::Plan { request })
 }
 
 /// The refusal of a document, whose places lie below `place`.

@@ -7,14 +7,16 @@
 //! - Nobody is told by the tree under review what to do: the instruction is ours and the contract's.
 
 mod instruction;
+mod worker;
 
 pub use instruction::render;
+pub use worker::{LOG, Worker};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bundle::report::ReviewVerdict;
-use crate::json;
+use crate::schema::read::{Unfit, read};
 
 /// Where a reviewer finds what it looks at, and where it leaves its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub struct Desk {
     pub changed: &'static str,
     /// The contract.
     pub contract: &'static str,
+    /// What is known of the worker: its result, and how commands ended.
+    pub worker: &'static str,
+    /// The end of what the worker and the commands printed.
+    pub output: &'static str,
 }
 
 /// The places of every review.
@@ -38,6 +44,8 @@ pub const DESK: Desk = Desk {
     patch: "/run/provost/review/patch.diff",
     changed: "/run/provost/review/diff_name_only.txt",
     contract: "/run/provost/review/contract.json",
+    worker: "/run/provost/review/worker.json",
+    output: "/run/provost/review/output.log",
 };
 
 /// What a reviewer has to answer.
@@ -68,8 +76,8 @@ pub struct Remark {
 #[derive(Debug, thiserror::Error)]
 pub enum BadReport {
     /// It has another form.
-    #[error("does not fit its schema: {0}")]
-    Form(#[from] json::JsonError),
+    #[error(transparent)]
+    Form(#[from] Unfit),
     /// It says nothing.
     #[error("has an empty summary")]
     Empty,
@@ -80,7 +88,7 @@ pub enum BadReport {
 
 /// Reads a report.
 pub fn parse(text: &str) -> Result<Report, BadReport> {
-    let report: Report = json::parse_as(text.as_bytes())?;
+    let report: Report = read(text.as_bytes(), &schema())?;
     if report.summary.trim().is_empty() {
         return Err(BadReport::Empty);
     }

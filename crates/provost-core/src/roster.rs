@@ -122,7 +122,7 @@ closed! {
 }
 
 /// Everybody in the shipped registry.
-fn agents() -> &'static [RegisteredAgent] {
+pub(crate) fn agents() -> &'static [RegisteredAgent] {
     static AGENTS: OnceLock<Vec<RegisteredAgent>> = OnceLock::new();
     // A registry that does not parse knows nobody; a test keeps it parsing.
     let read = || {

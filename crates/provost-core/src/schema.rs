@@ -8,6 +8,7 @@
 //! - Objects are closed; an optional field is left out, never `null`.
 //! - A document that fits its schema is read by its type.
 
+pub mod read;
 pub mod validate;
 
 #[cfg(test)]
@@ -35,19 +36,28 @@ pub struct Format {
 /// The format of task contracts.
 pub const TASK_CONTRACT: Format = Format::of::<Document>("task_contract.v1");
 
+/// The format of what most agents leave.
+pub const AGENT_TASK_RESULT: Format = Format::made("agent_task_result.v1", agent_task_result);
+
+/// The format of reviews.
+pub const REVIEW_REPORT: Format = Format::of::<ReviewReport>("review_report.v1");
+
+/// The format of what acceptance commands came to.
+pub const TEST_REPORT: Format = Format::of::<TestReport>("test_report.v1");
+
 /// Every format.
 pub const FORMATS: &[Format] = &[
     Format::of::<AgentRegistry>("agent_registry.v1"),
-    Format::made("agent_task_result.v1", agent_task_result),
+    AGENT_TASK_RESULT,
     Format::of::<EvidenceBundle>("evidence_bundle.v1"),
     Format::of::<EvidenceReport>("evidence_report.v1"),
     Format::of::<OrchestratorEvent>("orchestrator_event.v1"),
     Format::of::<ReexecReport>("reexec_report.v1"),
-    Format::of::<ReviewReport>("review_report.v1"),
+    REVIEW_REPORT,
     Format::of::<RunManifest>("run_manifest.v1"),
     TASK_CONTRACT,
     Format::of::<TaskResult>("task_result.v1"),
-    Format::of::<TestReport>("test_report.v1"),
+    TEST_REPORT,
     Format::of::<WorkReport>("work_report.v1"),
 ];
 

@@ -7,17 +7,21 @@
 
 mod again;
 pub(crate) mod agent;
+mod foreseen;
 
 pub use agent::is_granted;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 pub use again::{Again, again};
+pub use foreseen::{Foreseen, foresee};
 
 use provost_core::agent::launch::Answer;
 use provost_core::approval::{self, Widening};
 use provost_core::code::Code;
-use provost_core::contract::{self, ResultRule, document::Document};
+use provost_core::contract::check::{self, LARGEST_REFERENCE, Referred};
+use provost_core::contract::{self, document::Document};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
@@ -50,6 +54,9 @@ pub trait Origin {
 
     /// SHA-256 of the bytes of a file in a tree; nothing if there is no such file.
     fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError>;
+
+    /// The bytes of a file in a tree, at most one more than `most`; nothing if there is no such file.
+    fn read(&self, tree: &Oid, path: &RepoPath, most: usize) -> Result<Option<Vec<u8>>, PortError>;
 
     /// The branch that is checked out, as a full ref name.
     fn checked_out(&self) -> Result<Option<String>, PortError>;
@@ -108,7 +115,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     } else {
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
-    let answer = Answer::of(ResultRule::of(&document));
+    let answer = Answer::of(&document);
     let hired = agent::hire(&request.agent, &policy, answer, &document.mcp_tool_set)?;
     let review = request.review.or(policy.review.clone().map(Agent::Named));
     let review = review
@@ -116,6 +123,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         .transpose()?;
     let credentials = hired.credentials(request.credentials, agent::granted(&document))?;
     let artifacts = artifacts(origin, &base_tree, &document)?;
+    let references = references(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
     Ok(Opened {
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
@@ -138,6 +146,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         loopback: !policy.loopback_off,
         limits: policy.limits,
         artifacts,
+        references: Some(references),
         least_tier: policy.least_tier,
         widenings,
         parent: None,
@@ -154,12 +163,6 @@ fn no_branch_in_the_way(origin: &dyn Origin) -> Result<(), PortError> {
         return Err(PortError::new(Code::UsageError, reason).hint(hint));
     }
     Ok(())
-}
-
-/// What a run of `document`, read from a file, would wait for.
-pub fn foreseen(origin: &dyn Origin, document: &Document) -> Result<Vec<Widening>, PortError> {
-    let tree = origin.tree(&base(origin, &document.rollback.baseline_ref)?)?;
-    widenings(origin, document, (&origin.policy(&tree)?, &tree), &[])
 }
 
 /// In what a contract from a file goes beyond what the policy at its base lets pass unasked.
@@ -217,6 +220,24 @@ fn artifacts(
         }
     }
     Ok(found)
+}
+
+/// What the role of `document` refers to, as it is in the base.
+fn references(
+    origin: &dyn Origin,
+    tree: &Oid,
+    document: &Document,
+) -> Result<BTreeMap<String, Referred>, PortError> {
+    let trouble = RefCell::new(None);
+    let read = |path: &RepoPath| match origin.read(tree, path, LARGEST_REFERENCE) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            trouble.replace(Some(error));
+            None
+        }
+    };
+    let found = check::refer(document, &read);
+    trouble.into_inner().map_or(Ok(found), Err)
 }
 
 /// Refuses a secret for a place that the contract does not grant.

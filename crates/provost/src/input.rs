@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::contract;
 use provost_core::contract::check;
 use provost_core::contract::document::Document;
 use provost_core::path::RepoPath;
-use provost_core::{contract, json};
 use provost_dialects::document::{self, Format};
 use provost_engine::drive::Source;
 use rustix::fs::OFlags;
@@ -64,7 +64,7 @@ pub(crate) struct Written {
 
 /// Reads a contract that is written as the end of its file's name says; else as JSON.
 pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
-    let bytes = read(file, json::LARGEST)?;
+    let bytes = read(file, contract::LARGEST)?;
     let wrong = |error: &dyn std::error::Error| {
         Failure::of(Code::InputInvalid, error)
             .about(file)

@@ -48,14 +48,20 @@ impl Origin for GitOrigin<'_> {
     }
 
     fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {
+        let bytes = self.read(tree, path, usize::MAX)?;
+        Ok(bytes.map(|bytes| sha256(&bytes)))
+    }
+
+    fn read(&self, tree: &Oid, path: &RepoPath, most: usize) -> Result<Option<Vec<u8>>, PortError> {
         let whole = self.0.read_tree(tree).map_err(git)?;
         let file = whole.files.get(&RawPath::new(path.as_str()));
         let Some(file) = file.filter(|file| matches!(file.mode, Mode::File | Mode::Executable))
         else {
             return Ok(None);
         };
-        let bytes = self.0.blob(&file.oid).map_err(git)?;
-        Ok(Some(sha256(&bytes)))
+        let mut bytes = self.0.blob(&file.oid).map_err(git)?;
+        bytes.truncate(most.saturating_add(1));
+        Ok(Some(bytes))
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

@@ -23,6 +23,12 @@ fn the_operator_contracts_hold_their_corpus() {
 }
 
 #[test]
+fn the_task_contracts_hold_our_own_cases() {
+    let report = run("contracts", "corpus-own/contracts").unwrap();
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
 fn the_diff_gate_holds_its_corpus() {
     let report = run("diffgate", "corpus/diffgate").unwrap();
     assert!(report.holds(), "{report}");

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::launch::Answer;
 use crate::contract::Contract;
+use crate::contract::output::Output;
 
 /// What an agent is told about `contract`.
 pub fn render(contract: &Contract, answer: Answer) -> String {
@@ -47,6 +48,16 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
     }
     text.push_str("\nRun them yourself before you end; what you say about them is not believed.\n");
     surroundings(&mut text, contract);
+    let output = Output::of(document.assigned_agent.role);
+    if output != Output::TaskResult {
+        let _ = write!(
+            text,
+            "\n# Report\n\nLeave your report as one JSON document at `$PROVOST_RESULT`. `task_id` is \
+             that of the contract, `run_id` is `$PROVOST_RUN`. It has to fit this schema:\n\n{}\n",
+            output.schema()
+        );
+        return text;
+    }
     text.push_str(match answer {
         Answer::Free => {
             "\n# Report\n\nEnd with a few sentences: what you changed and what is left undone.\n"

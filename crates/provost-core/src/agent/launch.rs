@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 use super::mcp::Call;
 use super::{Adapted, Adapter, provider};
 use crate::contract::ResultRule;
+use crate::contract::document::Document;
+use crate::contract::output::Output;
 use crate::net::credential::DUMMY;
 use crate::{plan, review};
 
@@ -57,11 +59,14 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a contract with this rule wants.
-    pub fn of(rule: ResultRule) -> Self {
-        match rule {
-            ResultRule::Optional => Self::Free,
-            ResultRule::Required => Self::Bound,
+    /// What a contract wants. A report of another format is left as a file, because providers take
+    /// no schema with optional fields.
+    pub fn of(contract: &Document) -> Self {
+        let output = Output::of(contract.assigned_agent.role);
+        match (ResultRule::of(contract), output) {
+            (ResultRule::Required, Output::TaskResult) => Self::Bound,
+            (ResultRule::Required, Output::ReviewReport | Output::TestReport)
+            | (ResultRule::Optional, _) => Self::Free,
         }
     }
 

@@ -140,13 +140,11 @@ impl<'a> Composer<'a> {
 
     fn gate(&self, gate: Gate) -> GateResult {
         match self.state.gates.get(&gate) {
-            None => GateResult {
-                passed: false,
-                violations: vec!["not reached".into()],
-            },
+            None => GateResult::unasked("not reached"),
             Some(verdict) => GateResult {
-                passed: verdict.allow,
+                passed: Some(verdict.allow),
                 violations: violations(verdict),
+                note: None,
             },
         }
     }
@@ -198,7 +196,7 @@ impl<'a> Composer<'a> {
             started_at: time(&self.state.began)?,
             finished_at: time(&self.state.latest)?,
             summary: self.summary(),
-            artifacts: vec![self.file(CONTRACT)?],
+            artifacts: self.made()?,
             git: GitState {
                 baseline_ref: self.state.opened.base_commit.to_string(),
                 head_ref: self.head_ref(),
@@ -218,6 +216,17 @@ impl<'a> Composer<'a> {
             attempt: Some(self.state.attempt),
             failure: self.failure(),
         })
+    }
+
+    /// The contract, what the agent printed, and what each acceptance command printed.
+    fn made(&self) -> Result<Vec<ArtifactRef>, ComposeError> {
+        let agent = self.state.agent.iter().flat_map(AgentRun::streams);
+        let run = self.state.tests.get(&Side::Candidate);
+        let commands = run.into_iter().flat_map(|run| &run.commands);
+        let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
+        let streams = agent.chain(commands).map(|stream| stream.file.as_str());
+        let names = std::iter::once(CONTRACT).chain(streams);
+        names.map(|name| self.file(name)).collect()
     }
 
     fn work_report(&self) -> Result<WorkReport, ComposeError> {

@@ -26,7 +26,7 @@ use crate::schema;
 use crate::schema::validate::{Misfit, validate};
 use crate::verdict::Verdict;
 
-pub use view::{LARGEST_REFERENCE, ReadFile, references};
+pub use view::{LARGEST_REFERENCE, ReadFile, Referred, lost, refer, references};
 
 /// What a contract must never ask for.
 const FULL_ACCESS: &str = "danger-full-access";
@@ -172,11 +172,7 @@ impl Findings {
     fn add(&mut self, code: Code, path: impl Into<String>, problem: impl Into<String>) {
         let path = path.into();
         if self.list.len() < MOST && self.told.insert(path.clone()) {
-            self.list.push(Problem {
-                path,
-                code,
-                problem: problem.into(),
-            });
+            self.list.push(Problem::new(code, path, problem));
         }
     }
 

@@ -9,6 +9,7 @@ use crate::chain::{self, Chain, Document, Dropped, MOST_HANDOFFS, Node, grant};
 use crate::code::Code;
 use crate::contract::check::Rules;
 use crate::contract::document::{Document as Written, Network};
+use crate::exit::Exit;
 use crate::scope::Scope;
 use crate::verdict::Verdict;
 
@@ -105,6 +106,12 @@ pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, 
         Ok(chain) => chain,
         Err(problems) => {
             let code = problems.first().map_or(Code::ChainInvalid, |one| one.code);
+            // What a planner wrote is no mistake on the command line.
+            let code = if code.exit() == Exit::No {
+                code
+            } else {
+                Code::PlanInvalid
+            };
             let refusal = broken(code, "", problems);
             let silent = || Verdict::deny(Code::ChainInvalid, "the division breaks a rule");
             return Err(refusal.unwrap_or_else(silent));
@@ -174,6 +181,12 @@ fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
     }
 }
 
+/// What the answer `text` to a sample is taken for.
+#[cfg(test)]
+pub(crate) fn sample(text: &str) -> Result<(Document, Chain), Verdict> {
+    tests::answered(text)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -236,17 +249,17 @@ pub(super) mod tests {
 
     fn divided(children: &[Value]) -> Result<(Document, Chain), Verdict> {
         let answer = json!({ "verdict": "PLAN", "summary": "s", "children": children });
+        answered(&answer.to_string())
+    }
+
+    pub(super) fn answered(text: &str) -> Result<(Document, Chain), Verdict> {
         let rules = Rules {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,
             purpose: Purpose::Run,
         };
         let contract = Box::new(whole());
-        split(
-            &asked(Task::Split { contract }),
-            &answer.to_string(),
-            &rules,
-        )
+        split(&asked(Task::Split { contract }), text, &rules)
     }
 
     #[test]
@@ -338,6 +351,16 @@ pub(super) mod tests {
         let verdict = divided(&twice).unwrap_err();
         assert_eq!(verdict.code, Code::ChainInvalid);
         assert!(verdict.reason.contains("overlaps"), "{}", verdict.reason);
-        assert!(divided(&[]).is_err());
+        type Empty = fn(&mut Value);
+        let empty: [Empty; 3] = [
+            |it| it["allow"] = json!([]),
+            |it| it["accept"] = json!([]),
+            |it| it["objective"] = json!(""),
+        ];
+        for change in empty {
+            let verdict = divided(&[child("a", &["lib/a"], change)]).unwrap_err();
+            assert_eq!(verdict.exit(), Exit::No, "{verdict:?}");
+        }
+        assert_eq!(divided(&[]).unwrap_err().exit(), Exit::No);
     }
 }

@@ -27,6 +27,7 @@ use crate::object::Oid;
 use crate::path::RepoPath;
 use crate::prepare;
 use crate::protect::{self, Extra, Protection};
+use crate::review::Worker;
 use crate::scope::Scope;
 use crate::tier::Tier;
 
@@ -166,6 +167,8 @@ pub struct Review {
     pub changed: String,
     /// The contract, as written.
     pub contract: Document,
+    /// What is known of the worker.
+    pub worker: Worker,
 }
 
 /// Somebody who looks at a tree and says something about it, and the box around it.

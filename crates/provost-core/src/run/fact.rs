@@ -28,6 +28,7 @@ use crate::agent::Adapted;
 use crate::agent::event::Usage;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::change::{Change, Finding, Ignored};
+use crate::contract::check::Referred;
 use crate::contract::document::Document;
 use crate::contract::limits::Asked;
 use crate::json;
@@ -211,6 +212,9 @@ pub struct Opened {
     /// The files of the base that the contract refers to, each with the SHA-256 of its bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub artifacts: BTreeMap<String, String>,
+    /// What the resolved view of the role refers to, as it is at the base; nothing if nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub references: Option<BTreeMap<String, Referred>>,
     /// The weakest box that the repository's policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,

@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod looker;
+mod output;
 mod program;
 mod review;
 mod runtime;
@@ -12,14 +13,14 @@ mod tools;
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
 pub use looker::Looker;
+pub use output::{AgentResult, Claim, Complaint};
 pub use program::{Lack, judge_programs};
 
 use std::sync::OnceLock;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::fact::{AgentRun, Ending, Opened, Probe, ResultFile, Side, TestRun, WorkspaceChoice};
+use super::fact::{AgentRun, Ending, Opened, Probe, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
 use crate::agent::Adapted;
 use crate::agent::reader::End;
@@ -27,10 +28,9 @@ use crate::change::{Change, Finding};
 use crate::code::Code;
 use crate::contract::document::Document;
 use crate::contract::limits::Limits;
-use crate::contract::{self, Contract, Problem, ResultRule};
+use crate::contract::{self, Contract, Problem};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
 use crate::gate::diff;
-use crate::json;
 use crate::net::credential::Credential;
 use crate::size;
 use crate::tier::Tier;
@@ -42,6 +42,12 @@ impl Opened {
     pub fn brokered(&self) -> Vec<&Credential> {
         let review = self.review.iter().flat_map(|review| &review.credentials);
         self.credentials.iter().chain(review).collect()
+    }
+
+    /// What the rules say about the contract, in this repository and with this agent.
+    pub fn judge(&self) -> Verdict {
+        let problems = self.resolve().err().unwrap_or_default();
+        contract::judge(&problems)
     }
 
     /// What the run is held to, or what is wrong with its contract.
@@ -127,7 +133,7 @@ impl State {
             Gate::Policy => self.judge_policy(),
             Gate::Box => self.judge_box(contract.tier),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
-            Gate::Output => judge_output(self.agent.as_ref(), contract),
+            Gate::Output => self.judge_output(contract),
             Gate::Diff => self.judge_diff(contract),
             Gate::Review => self.judge_review(),
             Gate::Acceptance => {
@@ -415,73 +421,5 @@ fn no_model(agent: &AgentRun, who: &str) -> Verdict {
             format!("{}, so the {who} could not go on", trouble.reason),
         ),
         None => Verdict::deny(Code::AgentFailed, format!("the {who} had no model")),
-    }
-}
-
-/// The structured result of an agent: what the schema of the same name says.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentResult {
-    /// The task the agent thinks it worked on.
-    pub task_id: String,
-    /// What it claims; nothing follows from it.
-    pub status: Claim,
-    /// In its own words.
-    pub summary: String,
-    /// Where it says the evidence is.
-    pub evidence_refs: Map<String, Value>,
-    /// What went wrong, in its own words.
-    pub failure: Option<Complaint>,
-    /// Contracts it proposes; never executed.
-    #[serde(default)]
-    pub contracts: Vec<Value>,
-    /// Advice to whoever comes next; never an instruction.
-    #[serde(default)]
-    pub handoff_payload: Map<String, Value>,
-}
-
-/// What an agent claims about its own work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's")]
-pub enum Claim {
-    Success,
-    Failed,
-    Blocked,
-    Skipped,
-}
-
-/// What went wrong, in the words of an agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Complaint {
-    pub message: String,
-    pub hint: String,
-}
-
-fn judge_output(agent: Option<&AgentRun>, contract: &Contract) -> Verdict {
-    let invalid = |reason: String| Verdict::deny(Code::OutputInvalid, reason);
-    match agent.map(|agent| &agent.result) {
-        None => invalid("no agent ran".to_owned()),
-        Some(ResultFile::Absent) => match contract.result {
-            ResultRule::Optional => {
-                Verdict::allow("the agent left no result, and none is asked for")
-            }
-            ResultRule::Required => {
-                invalid("the contract asks for a result and there is none".into())
-            }
-        },
-        Some(ResultFile::Unusable(why)) => invalid(format!("the agent's result {why}")),
-        Some(ResultFile::Text(text)) => match json::parse_as::<AgentResult>(text.as_bytes()) {
-            Err(error) => invalid(format!(
-                "the agent's result does not fit its schema: {error}"
-            )),
-            Ok(result) if result.task_id != contract.document.task_id => invalid(format!(
-                "the agent's result is about another task, `{}`",
-                result.task_id
-            )),
-            Ok(_) => Verdict::allow("the agent's result fits its schema"),
-        },
     }
 }

@@ -7,6 +7,7 @@ mod program;
 mod promises;
 mod review;
 mod tier;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -94,6 +95,7 @@ fn opened() -> Fact {
         loopback: false,
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
+        references: None,
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
@@ -114,9 +116,7 @@ fn ledger(facts: &[Fact]) -> Vec<Record> {
 }
 
 fn state(facts: &[Fact]) -> State {
-    let all: Vec<Fact> = std::iter::once(opened())
-        .chain(facts.iter().cloned())
-        .collect();
+    let all = [vec![opened()], facts.to_vec()].concat();
     State::fold(&ledger(&all)).unwrap()
 }
 

@@ -139,7 +139,7 @@ fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> R
         (Some(Gate::Policy), _) => policy(state, &verdict),
         (Some(Gate::Acceptance), _) => acceptance(state, &verdict),
         (Some(Gate::Agent), _) => limit::of_agent(state).into_iter().collect(),
-        (Some(Gate::Output), _) => output(state, &verdict).into_iter().collect(),
+        (Some(Gate::Output), Code::OutputInvalid) => output(state, &verdict).into_iter().collect(),
         (_, Code::LeaseHeld) => held(&verdict),
         (_, _) => found(&verdict),
     };
@@ -194,6 +194,10 @@ fn remedy(code: Code) -> &'static str {
         Code::Cancelled => "somebody ended the run; start it again",
         Code::AgentProtocol => "a server has to keep to MCP; what it printed is in the bundle",
         Code::AgentFailed => "the agent has to end well; what it printed is in the bundle",
+        Code::AgentReportedFailure => {
+            "the agent says that its work is not done; give it what it lacks, or say more exactly \
+             what is wanted"
+        }
         Code::TokenLimit => {
             "what an agent may spend is said in `provost.toml` of the base, under its name"
         }

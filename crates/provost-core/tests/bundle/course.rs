@@ -111,6 +111,7 @@ fn opened(draft: &Draft) -> Fact {
         loopback: false,
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
+        references: None,
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,

@@ -44,9 +44,11 @@ pub fn again(origin: &dyn Origin, before: &State, again: Again) -> Result<Opened
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
     let artifacts = super::artifacts(origin, &base_tree, &document)?;
+    let references = super::references(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
     Ok(Opened {
         artifacts,
+        references: Some(references),
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
         // The file was read for the first try, and may say another base.
         contract_source: None,

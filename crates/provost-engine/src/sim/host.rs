@@ -79,6 +79,10 @@ pub struct SimHost {
     pub agents: BTreeMap<u32, u32>,
     /// Whether the power fails whenever an agent is at work.
     pub dies_at_work: bool,
+    /// What its agent leaves as its result.
+    pub result: ResultFile,
+    /// How its agent ends, whatever it does.
+    pub ends: Option<Ending>,
     /// The step that this machine cannot do.
     pub refuses: Option<Step>,
     /// Since which start of the machine somebody holds the prepared layers.
@@ -96,6 +100,8 @@ impl SimHost {
             refs: BTreeSet::new(),
             agents: BTreeMap::new(),
             dies_at_work: false,
+            result: ResultFile::Absent,
+            ends: None,
             refuses: None,
             held: None,
         }
@@ -218,6 +224,8 @@ impl Host for SimHost {
             behaviour,
             workspaces,
             agents,
+            result,
+            ends,
             ..
         } = self;
         let wish = watch.tick(&Progress::default());
@@ -239,11 +247,11 @@ impl Host for SimHost {
             };
             workspaces.insert(agent.attempt, changed);
             AgentRun {
-                ending: ending(wish, status),
+                ending: ends.unwrap_or(ending(wish, status)),
                 wall_ms: 1,
                 stdout: Self::stream(),
                 stderr: Self::stream(),
-                result: ResultFile::Absent,
+                result: result.clone(),
                 redacted: 0,
                 network: Vec::new(),
                 told: None,

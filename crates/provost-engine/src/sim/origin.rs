@@ -1,5 +1,7 @@
 //! A repository of one commit.
 
+use std::collections::BTreeMap;
+
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RepoPath;
@@ -20,6 +22,8 @@ pub struct SimOrigin {
     pub branches: Vec<String>,
     /// The one that is checked out.
     pub checked_out: Option<String>,
+    /// The files whose content matters.
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Default for SimOrigin {
@@ -29,6 +33,7 @@ impl Default for SimOrigin {
             directories: RepoPath::try_from("app").into_iter().collect(),
             branches: vec!["refs/heads/main".to_owned()],
             checked_out: Some("refs/heads/main".to_owned()),
+            files: BTreeMap::new(),
         }
     }
 }
@@ -63,6 +68,10 @@ impl Origin for SimOrigin {
     fn digest(&self, _: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {
         // Every file holds its own name.
         Ok(Some(sha256(path.as_str().as_bytes())))
+    }
+
+    fn read(&self, _: &Oid, path: &RepoPath, _: usize) -> Result<Option<Vec<u8>>, PortError> {
+        Ok(self.files.get(path.as_str()).cloned())
     }
 
     fn checked_out(&self) -> Result<Option<String>, PortError> {

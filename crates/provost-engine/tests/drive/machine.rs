@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use provost_core::approval::{Kind, Widening};
+use provost_core::contract::document::Document;
 use provost_core::contract::limits::Asked;
 use provost_core::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::lease::Owner;
@@ -14,12 +15,12 @@ use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened, Reviewer, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
-use provost_engine::ports::PortError;
+use provost_engine::ports::{PortError, Signer};
 use provost_engine::sim::{
     Behaviour, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry, SimSigner,
     oid,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A machine on which one run is driven.
 pub(crate) struct Machine {
@@ -34,6 +35,12 @@ pub(crate) struct Machine {
     pub(crate) retries: u32,
     /// Whether the contract asks for more than passes unasked.
     pub(crate) wide: bool,
+    /// The contract of the run.
+    pub(crate) contract: Value,
+    /// Who reviews.
+    pub(crate) reviewed: bool,
+    /// Who signs.
+    pub(crate) signer: Box<dyn Signer>,
 }
 
 fn process(pid: u32) -> Owner {
@@ -49,15 +56,21 @@ fn process(pid: u32) -> Owner {
 
 impl Machine {
     pub(crate) fn new(behaviour: Behaviour, power: Power) -> Self {
+        let ledger = SimLedger::new(&power);
+        let mut bundle = SimBundle::new(&power);
+        bundle.ledger = Some(std::rc::Rc::clone(&ledger.text));
         Self {
             host: SimHost::new(&power, behaviour),
-            ledger: SimLedger::new(&power),
+            ledger,
             registry: SimRegistry::new(&power, process(1)),
-            bundle: SimBundle::new(&power),
+            bundle,
             clock: SimClock::default(),
             onlooker: Onlooker::default(),
             retries: 0,
             wide: false,
+            contract: contract(),
+            reviewed: true,
+            signer: Box::new(SimSigner),
             power,
         }
     }
@@ -68,19 +81,27 @@ impl Machine {
             ledger: &mut self.ledger,
             registry: &mut self.registry,
             bundle: &mut self.bundle,
-            signer: &SimSigner,
+            signer: &*self.signer,
             clock: &self.clock,
             observer: &mut self.onlooker,
         }
     }
 
     pub(crate) fn begin(&mut self) -> Result<State, PortError> {
+        let mut document = self.contract.clone();
+        if self.retries > 0 {
+            document["timeout_retry"]["max_retries"] = json!(self.retries);
+        }
+        let contract = contract::from_value(&document).unwrap();
         let names = Names {
             run_id: "run_00000001".to_owned(),
-            task_id: "task-0001".to_owned(),
+            task_id: contract.task_id.clone(),
             trace_id: "trace-0001".to_owned(),
         };
-        let mut opened = opening(self.retries);
+        let mut opened = opening(contract);
+        if !self.reviewed {
+            opened.review = None;
+        }
         if self.wide {
             opened.widenings = vec![Widening {
                 kind: Kind::Path,
@@ -114,8 +135,9 @@ fn dependencies() -> prepare::Step {
     }
 }
 
-fn opening(retries: u32) -> Opened {
-    let document = json!({
+/// A contract that can be run.
+pub(crate) fn contract() -> Value {
+    json!({
         "task_id": "task-0001",
         "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
         "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
@@ -136,13 +158,15 @@ fn opening(retries: u32) -> Opened {
         },
         "mcp_tool_set": ["none"],
         "timeout_retry": {
-            "timeout_sec": 60, "max_retries": retries, "retry_backoff_sec": 7,
+            "timeout_sec": 60, "max_retries": 0, "retry_backoff_sec": 7,
         },
         "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
         "evidence_links": [],
         "log_refs": { "run_id": "run-0001", "paths": {} },
-    });
-    let contract = contract::parse(document.to_string().as_bytes()).unwrap();
+    })
+}
+
+fn opening(contract: Document) -> Opened {
     Opened {
         contract_sha256: contract::digest(&contract).unwrap(),
         contract_source: None,
@@ -170,6 +194,7 @@ fn opening(retries: u32) -> Opened {
         loopback: false,
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
+        references: None,
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,

@@ -6,6 +6,7 @@ mod cancel;
 mod consent;
 mod machine;
 mod mend;
+mod sealed;
 
 use provost_core::code::Code;
 use provost_core::record::Record;

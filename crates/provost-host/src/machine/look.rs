@@ -12,7 +12,7 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_core::net::credential::DUMMY;
 use provost_core::path::RawPath;
-use provost_core::review::DESK;
+use provost_core::review::{DESK, LOG, Worker};
 use provost_core::run::effect::{Look, Paper, Review};
 use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::Desk;
@@ -71,8 +71,29 @@ impl Machine {
                 order.changed.clone().into(),
             ),
             paper(DESK.contract, "PROVOST_CONTRACT", contract),
+            paper(
+                DESK.worker,
+                "PROVOST_WORKER",
+                format!("{:#}\n", order.worker.facts).into_bytes(),
+            ),
+            paper(DESK.output, "PROVOST_OUTPUT", self.printed(&order.worker)?),
         ];
         self.let_look(&order.look, &papers, &told, watch)
+    }
+
+    /// The end of each log that a reviewer is given, below its name.
+    fn printed(&self, worker: &Worker) -> Result<Vec<u8>, PortError> {
+        let mut all = Vec::new();
+        for name in &worker.logs {
+            let log = fs::read(self.bundle.join(name)).map_err(host("read a log"))?;
+            let end = &log[log.len().saturating_sub(LOG)..];
+            all.extend(
+                format!("== {name}, the last {} bytes of {}\n", end.len(), log.len()).bytes(),
+            );
+            all.extend(end);
+            all.push(b'\n');
+        }
+        Ok(all)
     }
 
     /// Lets somebody look until it ends; a command is `told` what it has to know on its standard

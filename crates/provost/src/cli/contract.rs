@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use provost_core::approval::Widening;
 use provost_core::code::Code;
-use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::contract;
 use provost_core::contract::document::{Document, Permissions};
 use provost_core::contract::lint;
 use provost_core::contract::typed::Typed;
-use provost_core::gate::command::Trust;
 use provost_core::json;
 use provost_core::run::learn;
 use provost_core::tier::Tier;
@@ -20,7 +19,7 @@ use provost_dialects::document::{self, Format};
 use provost_host::{clock, ids};
 use serde_json::{Value, json};
 
-use super::check::contract::{foreseen, policy, waiting};
+use super::check::contract::{judge, waiting};
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
@@ -122,6 +121,10 @@ Example:
 pub(super) struct Lint {
     /// The contract as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
     file: PathBuf,
+
+    /// Judge it for this agent, as `run --agent` names it; without it, for the one that fits best.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
 }
 
 #[derive(Args)]
@@ -190,23 +193,20 @@ pub(super) struct Looked {
 }
 
 pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
+    look_for(value, None, &[])
+}
+
+/// The same for the agent of this name, of a contract that was read from `bytes`.
+fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, Failure> {
     let place = Place::find().ok();
-    let policy = policy(place.as_ref(), value)?;
-    let rules = Rules {
-        policy: &policy,
-        trust: Trust::FromFile,
-        purpose: Purpose::Run,
-    };
-    let root = place.as_ref().and_then(|place| place.repo.checkout());
-    let read = |path: &provost_core::path::RepoPath| input::reference(root?, path);
-    let verdict = check::judge(value, &rules, &read);
+    let judged = judge(place.as_ref(), value, agent, bytes)?;
     let document: Option<Document> = json::from_value(value.clone()).ok();
     let advice = document.iter().flat_map(lint::lint);
     let advice = advice.map(|one| (one.path, one.problem)).collect();
     Ok(Looked {
-        verdict,
+        verdict: judged.verdict,
         advice,
-        asks: foreseen(place.as_ref(), value),
+        asks: judged.asks,
     })
 }
 
@@ -237,12 +237,12 @@ pub(super) fn advice(looked: &Looked) -> String {
 }
 
 fn lint(lint: &Lint) -> Outcome {
-    let bytes = input::read(&lint.file, json::LARGEST)?;
+    let bytes = input::read(&lint.file, contract::LARGEST)?;
     let value = match document::parse(input::format(&lint.file), &bytes) {
         Ok(value) => value,
         Err(error) => return Ok(super::check::bad_payload(&error)),
     };
-    let looked = look(&value)?;
+    let looked = look_for(&value, lint.agent.as_deref(), &bytes)?;
     let text = advice(&looked);
     let rows = rows(&looked);
     let mut answer = Answer::from(looked.verdict);

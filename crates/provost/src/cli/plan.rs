@@ -14,6 +14,7 @@ use provost_core::net::credential::Credential;
 use provost_core::path::RepoPath;
 use provost_core::plan::Task;
 use provost_core::scope::Scope;
+use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_engine::drive;
 use provost_engine::opening::Agent;
@@ -129,7 +130,7 @@ pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
     // What no run would take is not worth dividing.
     let looked = look(&value)?;
     if !looked.verdict.allow {
-        return Ok(Answer::from(looked.verdict));
+        return Ok(refused(looked.verdict, reader));
     }
     let base = contract.rollback.baseline_ref.clone();
     ask(&split.asking, Task::Split { contract }, &base, reader)
@@ -174,7 +175,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let planned = sealed(place, &record, &opened, reader)?;
     let Planned { verdict, made, .. } = planned;
     let mut answer = match made {
-        None => Answer::from(verdict),
+        None => refused(verdict, reader),
         Some(Made::Contract(document)) => contract(asking, &document, reader)?,
         Some(Made::Chain(document)) => chain(asking, &document, &files, reader)?,
     };
@@ -184,6 +185,16 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
         tell(&format!("record: {}", record.display()));
     }
     Ok(answer)
+}
+
+/// The answer of a command whose standard output is a document: a refusal is told elsewhere.
+fn refused(verdict: Verdict, reader: Reader) -> Answer {
+    let mut answer = Answer::from(verdict);
+    if reader == Reader::Person {
+        tell(answer.text.trim_end());
+        answer.text.clear();
+    }
+    answer
 }
 
 impl Asking {

@@ -19,6 +19,8 @@ mod crossed;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
+mod foreseen;
+#[cfg(test)]
 mod honest;
 #[cfg(test)]
 mod hooks;

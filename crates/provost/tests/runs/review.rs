@@ -99,7 +99,8 @@ fn a_run_without_a_reviewer_says_so() {
     let summary = "not reviewed: the run has no reviewer";
     assert_eq!(review["summary"], summary);
     let gate = &report(&scene, run, "task_result")["gates"]["review_gate"];
-    assert_eq!(gate["passed"], false);
+    assert_eq!(gate["passed"], Value::Null);
+    assert_eq!(gate["note"], summary);
 }
 
 /// What a reviewer finds around it, and what it cannot do.

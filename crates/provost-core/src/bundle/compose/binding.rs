@@ -9,6 +9,7 @@ use crate::bundle::report::{
     Binding, BindingAuthority, BindingSource, BindingStatus, ExecutionAuthority, McpBundle,
     RoleBinding, RuntimeStatus, SkillsBundle, Validation,
 };
+use crate::contract::check::Referred;
 use crate::contract::role::RuntimeBinding;
 use crate::object::sha256;
 use crate::run::State;
@@ -23,23 +24,37 @@ pub(super) fn summary(state: &State) -> RoleBinding {
         .iter()
         .flat_map(|agent| agent.tools.keys().cloned())
         .collect();
+    let found = |name: &str| {
+        let referred = opened.references.as_ref()?.get(name)?;
+        match referred {
+            Referred::Found(names) => Some(names.clone()),
+            Referred::Lost(_) => None,
+        }
+    };
+    let skills = found("skills_bundle_ref");
+    let skills_ref = reference(view.map(|view| &view.skills_bundle_ref));
+    let part = skills_ref.as_deref().and_then(|it| it.split_once('#'));
     RoleBinding {
         authority: BindingAuthority::ContractDerivedReadModel,
         source: "contract.json, and the agents and servers of provost.toml at the base".to_owned(),
         execution_authority: ExecutionAuthority::TaskContract,
         skills_bundle_ref: SkillsBundle {
-            // Nothing is taken from it.
-            status: BindingStatus::Unresolved,
-            reference: reference(view.map(|view| &view.skills_bundle_ref)),
-            bundle_id: None,
-            resolved_skill_set: Vec::new(),
+            status: if skills.is_some() {
+                BindingStatus::Resolved
+            } else {
+                BindingStatus::Unresolved
+            },
+            bundle_id: part.map(|(_, part)| part.to_owned()),
+            reference: skills_ref,
+            // What they name is not given to the agent.
+            resolved_skill_set: skills.unwrap_or_default(),
             validation: Validation::FailClosed,
         },
         mcp_bundle_ref: McpBundle {
-            status: if tools.is_empty() {
-                BindingStatus::Unresolved
-            } else {
-                BindingStatus::RegistryBacked
+            status: match (tools.is_empty(), found("mcp_bundle_ref")) {
+                (false, _) => BindingStatus::RegistryBacked,
+                (true, Some(_)) => BindingStatus::Resolved,
+                (true, None) => BindingStatus::Unresolved,
             },
             reference: reference(view.map(|view| &view.mcp_bundle_ref)),
             resolved_mcp_tool_set: tools,

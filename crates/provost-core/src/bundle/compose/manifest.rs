@@ -12,6 +12,14 @@ use crate::bundle::report::{
     TaskState, Trace, Versions,
 };
 
+/// What was asked for; the format has no way to say that nothing was.
+fn request(spec: &str) -> String {
+    match spec {
+        "" => "(the contract does not say what is to be done)".to_owned(),
+        spec => spec.to_owned(),
+    }
+}
+
 impl Composer<'_> {
     /// The manifest, once every file it names is there.
     pub fn manifest(&self) -> Result<Vec<u8>, ComposeError> {
@@ -31,7 +39,7 @@ impl Composer<'_> {
             task_id: Some(state.names.task_id.clone()),
             failure_reason: self.failure_reason(),
             notes: None,
-            user_request: state.opened.contract.inputs.spec.clone(),
+            user_request: request(&state.opened.contract.inputs.spec),
             trace_id: state.names.trace_id.clone(),
             diagnostic: None,
             runner: Some(Runner {

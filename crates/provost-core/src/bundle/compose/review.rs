@@ -53,10 +53,7 @@ impl Composer<'_> {
         if self.state.opened.review.is_some() {
             return self.gate(Gate::Review);
         }
-        GateResult {
-            passed: false,
-            violations: vec!["not reviewed".into()],
-        }
+        GateResult::unasked("not reviewed: the run has no reviewer")
     }
 
     pub(super) fn review_report(&self) -> Result<ReviewReport, ComposeError> {
@@ -65,7 +62,8 @@ impl Composer<'_> {
         let reviewed = state.reviewed.as_ref();
         let report = state.review_report();
         let diff = self.gate(Gate::Diff);
-        let mut violations = diff.violations;
+        let mut violations = diff.violations.clone();
+        violations.extend(diff.note.clone());
         violations.extend(report.iter().flat_map(|report| report.violations.clone()));
         let mut evidence = vec![self.file(PATCH)?];
         for name in reviewed.into_iter().flat_map(looked_at) {
@@ -84,7 +82,7 @@ impl Composer<'_> {
             verdict: said.verdict,
             summary: said.summary,
             scope_check: ScopeCheck {
-                passed: diff.passed && violations.is_empty(),
+                passed: diff.lets_through() && violations.is_empty(),
                 violations,
             },
             evidence,

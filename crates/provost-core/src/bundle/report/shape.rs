@@ -206,15 +206,36 @@ closed! {
     }
 }
 
-/// The answer of one gate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GateResult {
-    /// Whether it let the change through.
-    pub passed: bool,
-    /// What it held against the change.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub violations: Vec<String>,
+closed! {
+    /// The answer of one gate.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub struct GateResult {
+        /// Whether it let the change through; `null` where it was not asked.
+        #[serde(deserialize_with = "nullable")]
+        #[schemars(with = "Nullable<bool>")]
+        pub passed: Option<bool>,
+        /// What it held against the change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub violations: Vec<String>,
+        /// Why it was not asked.
+        pub note?: String,
+    }
+}
+
+impl GateResult {
+    /// A gate that was not asked, and why.
+    pub fn unasked(why: impl Into<String>) -> Self {
+        Self {
+            passed: None,
+            violations: Vec::new(),
+            note: Some(why.into()),
+        }
+    }
+
+    /// Whether the gate was asked and let the change through.
+    pub fn lets_through(&self) -> bool {
+        self.passed == Some(true)
+    }
 }
 
 closed! {

@@ -351,7 +351,7 @@ pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
             &result.gates.policy_gate,
             &result.gates.tests_gate,
         ];
-        if gates.iter().any(|gate| !gate.passed) {
+        if gates.iter().any(|gate| !gate.lets_through()) {
             wrong(TASK_RESULT, "a gate did not pass, and the run was accepted");
         }
     }

@@ -3,12 +3,11 @@
 use super::{Findings, Rules, spelled};
 use crate::approval;
 use crate::code::Code;
-use crate::contract::document::{Agent, Document, Filesystem, Network, Role, Shell};
+use crate::contract::document::{Agent, Document, Filesystem, Network, Shell};
+use crate::contract::output::Output;
 use crate::contract::{self, Problems, bounds, paths, permit, tests};
-use crate::object::sha256;
 use crate::path::is_segment;
 use crate::roster::{self, ApprovalPolicy, Sandbox};
-use crate::schema;
 use crate::scope;
 
 /// Directories that hold most of a repository, so that naming them says little.
@@ -105,12 +104,8 @@ fn known(path: &str, agent: &Agent, findings: &mut Findings) {
 pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
     let role = document.assigned_agent.role;
     let own = format!("output_schema.{}", spelled(role).to_lowercase());
-    let wanted = match role {
-        Role::Reviewer => "review_report.v1",
-        Role::TestRunner | Role::Test => "test_report.v1",
-        _ => "agent_task_result.v1",
-    };
-    let place = format!("schemas/{wanted}.json");
+    let wanted = Output::of(role);
+    let place = wanted.place();
     let mut bound = false;
     for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
         let path = format!("/inputs/artifacts/{index}");
@@ -123,11 +118,10 @@ pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
             continue;
         }
         bound = true;
-        let digest = schema::find(wanted).map(|format| sha256(format.text().as_bytes()));
         if artifact.uri != place {
             let problem = format!("is not `{place}`, the schema of the role");
             findings.add(Code::OutputSchemaUnbound, format!("{path}/uri"), problem);
-        } else if !digest.is_some_and(|digest| artifact.sha256.eq_ignore_ascii_case(&digest)) {
+        } else if !artifact.sha256.eq_ignore_ascii_case(&wanted.digest()) {
             let problem = "is not the digest of that schema";
             findings.add(Code::OutputSchemaUnbound, format!("{path}/sha256"), problem);
         }

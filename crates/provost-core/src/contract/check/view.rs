@@ -1,5 +1,8 @@
 //! The resolved view of a role, which must say what the contract says, and what it refers to.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{FILESYSTEM, Findings};
@@ -67,7 +70,7 @@ pub(super) fn drift(document: &Document, readable: &dyn Fn(&str) -> bool, findin
 /// The references of a role that are not `null`.
 fn references_of(view: &RoleContract) -> Vec<(&'static str, &str)> {
     let all = [
-        ("system_prompt_ref", &view.system_prompt_ref),
+        (PROMPT, &view.system_prompt_ref),
         (SKILLS, &view.skills_bundle_ref),
         (TOOLS, &view.mcp_bundle_ref),
     ];
@@ -76,6 +79,7 @@ fn references_of(view: &RoleContract) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
+const PROMPT: &str = "system_prompt_ref";
 const SKILLS: &str = "skills_bundle_ref";
 const TOOLS: &str = "mcp_bundle_ref";
 
@@ -91,40 +95,74 @@ fn split<'a>(name: &str, reference: &'a str) -> Result<(RepoPath, Option<&'a str
     }
 }
 
-/// What the resolved view of a role refers to and is not there.
-pub fn references(document: &Document, read: ReadFile<'_>) -> Vec<Problem> {
-    let mut findings = Findings::default();
-    let Some(view) = &document.role_contract else {
-        return Vec::new();
-    };
-    for (name, reference) in references_of(view) {
-        let Ok((path, part)) = split(name, reference) else {
-            // Told by the rules of the contract already.
-            continue;
-        };
-        if let Err(problem) = resolve(&path, part, read) {
-            let place = format!("/role_contract/{name}");
-            findings.add(Code::RoleContractDrift, place, problem);
-        }
-    }
-    findings.list
+/// What a reference of a role leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Referred {
+    /// To a file, and to what a bundle in it names.
+    Found(Vec<String>),
+    /// To nothing that could be used, and why.
+    Lost(String),
 }
 
-fn resolve(path: &RepoPath, part: Option<&str>, read: ReadFile<'_>) -> Result<(), String> {
+/// What the resolved view of a role refers to, by the name of the field.
+pub fn refer(document: &Document, read: ReadFile<'_>) -> BTreeMap<String, Referred> {
+    let view = document.role_contract.iter();
+    let one = |(name, reference): (&'static str, &str)| {
+        // A reference that is none is told by the rules of the contract already.
+        let (path, part) = split(name, reference).ok()?;
+        let found = resolve(&path, part, name != PROMPT, read);
+        Some((
+            name.to_owned(),
+            found.map_or_else(Referred::Lost, Referred::Found),
+        ))
+    };
+    view.flat_map(references_of).filter_map(one).collect()
+}
+
+/// What is wrong with what a role refers to.
+pub fn lost(referred: &BTreeMap<String, Referred>) -> Vec<Problem> {
+    let problem = |(name, found): (&String, &Referred)| match found {
+        Referred::Found(_) => None,
+        Referred::Lost(why) => {
+            let place = format!("/role_contract/{name}");
+            Some(Problem::new(Code::RoleContractDrift, place, why.clone()))
+        }
+    };
+    referred.iter().filter_map(problem).collect()
+}
+
+/// What the resolved view of a role refers to and is not there.
+pub fn references(document: &Document, read: ReadFile<'_>) -> Vec<Problem> {
+    lost(&refer(document, read))
+}
+
+/// The names that a reference leads to; a bundle names something, a prompt is only there.
+fn resolve(
+    path: &RepoPath,
+    part: Option<&str>,
+    is_bundle: bool,
+    read: ReadFile<'_>,
+) -> Result<Vec<String>, String> {
     let bytes = read(path).ok_or_else(|| format!("there is no file `{path}`"))?;
     if bytes.len() > LARGEST_REFERENCE {
         return Err(format!("`{path}` has more than {LARGEST_REFERENCE} bytes"));
     }
-    let Some(part) = part else { return Ok(()) };
+    if !is_bundle {
+        return Ok(Vec::new());
+    }
     let bundle = text::parse(&bytes).map_err(|error| format!("`{path}`: {error}"))?;
-    let found = match part.strip_prefix('/') {
-        Some(_) => bundle.pointer(part),
-        None => bundle.get(part),
+    let found = match part {
+        None => Some(&bundle),
+        Some(part) if part.starts_with('/') => bundle.pointer(part),
+        Some(part) => bundle.get(part),
     };
-    match found.and_then(Value::as_array) {
-        Some(list) if !list.is_empty() => Ok(()),
-        _ => Err(format!(
+    let name = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    match (found.and_then(Value::as_array), part) {
+        (Some(list), _) if !list.is_empty() => Ok(list.iter().map(name).collect()),
+        (_, Some(part)) => Err(format!(
             "`{path}` has no list `{part}` that names something"
         )),
+        (_, None) => Err(format!("`{path}` is no list that names something")),
     }
 }

@@ -181,7 +181,7 @@ impl State {
         let contract = self.held_to()?;
         let (task, attempt) = (self.task_id(), self.attempt);
         let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
-        let answer = Answer::of(contract.result);
+        let answer = Answer::of(&contract.document);
         let adaptation = self.opened.adapted.clone().map(|adapted| Adaptation {
             instruction: instruction::render(contract, answer)
                 + &launch::binding(adapted.adapter, answer),
@@ -323,6 +323,7 @@ impl State {
             },
             changed: paths,
             contract: contract.document.clone(),
+            worker: review::Worker::of(self),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::agent::{Adapted, Adapter};
 use crate::code::Code;
 use crate::contract::Problem;
+use crate::contract::check;
 use crate::contract::document::Document;
 use crate::contract::role::RunnerKind;
 use crate::run::fact::Opened;
@@ -48,6 +49,9 @@ impl Opened {
             let place = "/role_contract/runtime_binding/model".to_owned();
             let problem = "is not the model of the agent".to_owned();
             add(Code::RoleContractDrift, place, problem);
+        }
+        for problem in self.references.iter().flat_map(check::lost) {
+            add(problem.code, problem.path, problem.problem);
         }
         for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
             let place = format!("/inputs/artifacts/{index}");

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use provost_core::approval::Widening;
 use provost_core::code::Code;
+use provost_core::contract;
 use provost_core::contract::check::{self, Purpose, Rules};
-use provost_core::contract::document::Document;
 use provost_core::gate::command::{CommandPolicy, Trust};
-use provost_core::json;
 use provost_core::path::RepoPath;
+use provost_core::verdict::Verdict;
 use provost_dialects::document;
-use provost_engine::opening::{self, Origin as _};
+use provost_engine::opening::{self, Agent, Foreseen, Origin as _};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::cli::run::start::refuse_secrets;
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::place::Place;
@@ -32,29 +33,29 @@ pub(in crate::cli) struct CheckContract {
     /// Judge it as a document only: what no run here could keep is not refused.
     #[arg(long)]
     format: bool,
+
+    /// Judge it for this agent, as `run --agent` names it; without it, for the one that fits best.
+    #[arg(long, value_name = "NAME", conflicts_with = "format")]
+    agent: Option<String>,
 }
 
 pub(super) fn run(check: &CheckContract) -> Outcome {
-    let bytes = input::read(&check.file, json::LARGEST)?;
+    let bytes = input::read(&check.file, contract::LARGEST)?;
     let value = match document::parse(input::format(&check.file), &bytes) {
         Ok(value) => value,
         Err(error) => return Ok(super::bad_payload(&error)),
     };
     let place = Place::find().ok();
-    let rules = Rules {
-        policy: &policy(place.as_ref(), &value)?,
-        trust: Trust::FromFile,
-        purpose: if check.format {
-            Purpose::Format
-        } else {
-            Purpose::Run
-        },
+    let judged = if check.format {
+        let beside = check.file.parent().unwrap_or(Path::new("."));
+        Judged {
+            verdict: by_rules(place.as_ref(), &value, Purpose::Format, beside)?,
+            asks: Vec::new(),
+        }
+    } else {
+        judge(place.as_ref(), &value, check.agent.as_deref(), &bytes)?
     };
-    let checkout = place.as_ref().and_then(|place| place.repo.checkout());
-    let beside = check.file.parent().unwrap_or(Path::new("."));
-    let root = checkout.unwrap_or(beside);
-    let read = |path: &RepoPath| input::reference(root, path);
-    let mut answer = Answer::from(check::judge(&value, &rules, &read));
+    let mut answer = Answer::from(judged.verdict);
     let advice = answer
         .json
         .pointer("/details/advice")
@@ -63,22 +64,70 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         answer.text += &format!("note: {}: {}\n", text("path"), text("problem"));
     }
-    if rules.purpose == Purpose::Run {
-        let asks = foreseen(place.as_ref(), &value);
-        answer.text += &waiting(&asks);
-        answer.json["asks"] = json!(asks);
+    if !check.format {
+        answer.text += &waiting(&judged.asks);
+        answer.json["asks"] = json!(judged.asks);
     }
     Ok(answer)
 }
 
-/// What a run of this contract here would wait for, as far as that can be told.
-pub(in crate::cli) fn foreseen(place: Option<&Place>, contract: &Value) -> Vec<Widening> {
-    let document = json::from_value::<Document>(contract.clone()).ok();
-    let (Some(place), Some(document)) = (place, document) else {
-        return Vec::new();
+/// What a run of a contract here would be told before its agent starts.
+pub(in crate::cli) struct Judged {
+    pub(in crate::cli) verdict: Verdict,
+    pub(in crate::cli) asks: Vec<Widening>,
+}
+
+/// Judges `value`, which was read from `bytes`, as a run here does, by the same function; outside of a
+/// repository, and where too little of it can be read, as a document.
+pub(in crate::cli) fn judge(
+    place: Option<&Place>,
+    value: &Value,
+    agent: Option<&str>,
+    bytes: &[u8],
+) -> Result<Judged, Failure> {
+    let (Some(place), Ok(document)) = (place, contract::from_value(value)) else {
+        return Ok(Judged {
+            verdict: by_rules(place, value, Purpose::Run, Path::new("."))?,
+            asks: Vec::new(),
+        });
     };
-    // A base that is not here is told by the run.
-    opening::foreseen(&GitOrigin(&place.repo), &document).unwrap_or_default()
+    let agent = agent.map(|name| Agent::Named(name.to_owned()));
+    let foreseen = opening::foresee(&GitOrigin(&place.repo), &document, agent);
+    let foreseen = foreseen.map_err(Failure::from);
+    let foreseen = foreseen.and_then(|it| refuse_secrets(&it.opened, bytes).map(|()| it));
+    Ok(match foreseen {
+        Err(failure) => Judged {
+            verdict: failure.verdict(),
+            asks: Vec::new(),
+        },
+        Ok(Foreseen { verdict, asks, .. }) => {
+            let advice = check::advice(&document);
+            let verdict = if verdict.allow && !advice.is_empty() {
+                verdict.with(json!({ "advice": advice }))
+            } else {
+                verdict
+            };
+            Judged { verdict, asks }
+        }
+    })
+}
+
+/// What the rules of contracts say about `value` as a document.
+fn by_rules(
+    place: Option<&Place>,
+    value: &Value,
+    purpose: Purpose,
+    beside: &Path,
+) -> Result<Verdict, Failure> {
+    let rules = Rules {
+        policy: &policy(place, value)?,
+        trust: Trust::FromFile,
+        purpose,
+    };
+    let checkout = place.and_then(|place| place.repo.checkout());
+    let root = checkout.unwrap_or(beside);
+    let read = |path: &RepoPath| input::reference(root, path);
+    Ok(check::judge(value, &rules, &read))
 }
 
 /// Says what a run would wait for.
@@ -91,10 +140,7 @@ pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
 }
 
 /// The commands that a run of this contract here would take.
-pub(in crate::cli) fn policy(
-    place: Option<&Place>,
-    contract: &Value,
-) -> Result<CommandPolicy, Failure> {
+fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Failure> {
     let bug = |error| Failure::of(Code::Bug, &error);
     let shipped = CommandPolicy::shipped().map_err(bug)?;
     let base = contract

@@ -24,14 +24,13 @@ pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<
     for adapted in opened.adapted.iter().chain(reviewer) {
         agent::find(adapted)?;
     }
-    refuse_secrets(opened, source)
+    refuse_secrets(opened, source.map_or(&[][..], |source| &source.bytes))
 }
 
 /// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
-fn refuse_secrets(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<(), Failure> {
     let known = machine::known(&opened.brokered());
     let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
-    let written = source.map_or(&[][..], |source| &source.bytes);
     if known.is_in(&words) || known.is_in(written) {
         return Err(drive::secret_words().into());
     }
