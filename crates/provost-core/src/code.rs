@@ -188,6 +188,16 @@ catalogue! {
     /// The run has not ended yet.
     RunUnfinished = "RUN_UNFINISHED" => NotNow,
 
+    // What came from elsewhere.
+    /// The run, or the chain, was not begun by this user on this machine.
+    RunForeign = "RUN_FOREIGN" => No,
+    /// The runtime root came with a checkout, is a link, or belongs to another user.
+    RootUnsafe = "ROOT_UNSAFE" => No,
+    /// This user has not agreed to what a repository or an earlier run would reach or read.
+    ConsentNeeded = "CONSENT_NEEDED" => NotNow,
+    /// A file that is to be written lies behind a symbolic link of the checkout.
+    LinkRefused = "LINK_REFUSED" => No,
+
     // The environment.
     /// The box tier the contract asks for is not to be had here.
     BoxUnavailable = "BOX_UNAVAILABLE" => Lacking,

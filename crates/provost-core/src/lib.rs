@@ -27,6 +27,7 @@ pub mod json;
 pub mod lease;
 pub mod net;
 pub mod object;
+pub mod own;
 pub mod pack;
 pub mod package;
 pub mod path;

@@ -4,6 +4,9 @@
 //! `hash`. The hash covers the canonical spelling of everything else in the record, the hash of the
 //! record before it included, so a record that is changed, moved or dropped breaks the chain from
 //! there on. Only the end of a chain can be cut unseen; a head pinned elsewhere shows that.
+//!
+//! A record may carry a `mac` as well, made with a secret of the user who wrote it. It covers all
+//! that the hash covers but itself, so the `mac` of the last record vouches for the whole chain.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::json;
 use crate::object::sha256;
+use crate::own::{Purpose, Secret};
 
 /// What the first record of a chain names as its predecessor.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -29,6 +33,9 @@ const FIELDS: [&str; 11] = [
     "trace_id",
     "ts",
 ];
+
+/// The field that says who wrote a record; not every record has one.
+const MAC: &str = "mac";
 
 /// How much a record matters to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -105,6 +112,9 @@ pub struct Record {
     pub prev: String,
     /// The hash of this record.
     pub hash: String,
+    /// Shows the user who wrote it that it is their own; others can do nothing with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
 }
 
 /// The end of a chain: what the next record has to continue.
@@ -132,12 +142,19 @@ impl Head {
 
     /// Gives `event` the next place, and moves the head there.
     pub fn append(&mut self, event: Event) -> Record {
+        self.append_marked(event, None)
+    }
+
+    /// The same; the record carries a `mac` made with `secret`, if there is one.
+    pub fn append_marked(&mut self, event: Event, secret: Option<&Secret>) -> Record {
         let mut record = Record {
             event,
             seq: self.next,
             prev: self.hash.clone(),
             hash: String::new(),
+            mac: None,
         };
+        record.mac = secret.map(|secret| secret.mac(Purpose::Record, record.claim().as_bytes()));
         record.hash = record.digest();
         self.next += 1;
         self.hash.clone_from(&record.hash);
@@ -170,12 +187,30 @@ impl Head {
 impl Record {
     /// The hash this record must carry.
     fn digest(&self) -> String {
+        digest(&self.fields())
+    }
+
+    /// The fields of this record without its hash.
+    fn fields(&self) -> Map<String, Value> {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(self) else {
             // A record is an object with string keys; serialising it cannot fail.
-            return String::new();
+            return Map::new();
         };
         fields.remove("hash");
-        digest(&fields)
+        fields
+    }
+
+    /// What the `mac` of this record is made over.
+    fn claim(&self) -> String {
+        let mut fields = self.fields();
+        fields.remove(MAC);
+        json::canonical_object(&fields)
+    }
+
+    /// Whether the holder of `secret` wrote this record, and with it all records before it.
+    pub fn is_by(&self, secret: &Secret) -> bool {
+        let mac = self.mac.as_deref();
+        mac.is_some_and(|mac| secret.made(mac, Purpose::Record, self.claim().as_bytes()))
     }
 
     /// The record as its line, without the line end.
@@ -284,7 +319,9 @@ impl Line {
         if let Value::Object(fields) = &mut value {
             // With other fields than ours, or without one, we would spell it in another way; and a
             // level can be read from more than its name.
-            is_spelled &= fields.keys().eq(FIELDS) && fields["level"].is_string();
+            let known = fields.keys().filter(|name| *name != MAC);
+            let marked = fields.get(MAC).is_none_or(Value::is_string);
+            is_spelled &= known.eq(FIELDS) && fields["level"].is_string() && marked;
             let hash = fields.remove("hash");
             digested = digest(fields);
             fields.extend(hash.map(|hash| ("hash".to_owned(), hash)));
@@ -340,6 +377,42 @@ mod tests {
                 "{cut}"
             );
         }
+    }
+
+    #[test]
+    fn the_last_mac_vouches_for_the_whole_chain_and_for_no_other() {
+        let (mine, other) = (Secret::of([7; 32]), Secret::of([8; 32]));
+        let mut head = Head::genesis();
+        let first = head.append_marked(event("a"), Some(&mine));
+        let second = head.append_marked(event("b"), Some(&mine));
+        assert!(first.is_by(&mine) && second.is_by(&mine));
+        assert!(!second.is_by(&other));
+        let lines = [first.line() + "\n", second.line() + "\n"];
+        let read = check(&lines).unwrap().records;
+        assert_eq!(read, [first.clone(), second.clone()]);
+        assert!(read[1].is_by(&mine));
+        // A record that somebody else puts behind mine, or in the place of one, is not mine.
+        let mut forged = head.append(event("c"));
+        assert!(!forged.is_by(&mine));
+        forged.mac.clone_from(&second.mac);
+        assert!(!forged.is_by(&mine));
+        let mut head = Head::genesis();
+        head.append(event("x"));
+        let mut moved = head.append(event("b"));
+        moved.mac = second.mac;
+        assert!(!moved.is_by(&mine));
+    }
+
+    #[test]
+    fn a_mac_that_was_changed_breaks_the_chain() {
+        let record = Head::genesis().append_marked(event("a"), Some(&Secret::of([7; 32])));
+        let line = record.line() + "\n";
+        let mac = record.mac.unwrap();
+        let other = line.replace(&mac, &"0".repeat(64));
+        assert!(check(&[line.clone()]).is_ok());
+        assert!(matches!(check(&[other]), Err(ChainError::Broken(_))));
+        let gone = line.replace(&format!("\"mac\":\"{mac}\","), "");
+        assert!(matches!(check(&[gone]), Err(ChainError::Broken(_))));
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod side;
 mod stamp;
 mod status;
 mod submodules;
+mod tracked;
 mod watch;
 mod write;
 

@@ -150,6 +150,11 @@ impl Keys {
         &self.directory
     }
 
+    /// Makes the directory, if it is not there, so that only its owner gets in.
+    pub(crate) fn make(&self) -> Result<(), KeysError> {
+        place::make(&self.directory)
+    }
+
     /// Refuses keys that lie in `repository`, where an agent's box could hold them.
     pub fn outside(self, repository: &Path) -> Result<Self, KeysError> {
         let inside = place::resolved(&self.directory).starts_with(place::resolved(repository));
@@ -280,7 +285,7 @@ impl Keys {
 
     /// The text of the file `name`, if it is there and nobody else can write it; with the mode
     /// 600, nor read it.
-    fn read(&self, name: &str, wanted: u32) -> Result<Option<String>, KeysError> {
+    pub(crate) fn read(&self, name: &str, wanted: u32) -> Result<Option<String>, KeysError> {
         if !place::check(&self.directory)? {
             return Ok(None);
         }
@@ -311,7 +316,7 @@ impl Keys {
     }
 
     /// Writes a file that was not there before: whole or not at all.
-    fn place(&self, name: &str, text: &str, mode: u32) -> Result<(), KeysError> {
+    pub(crate) fn place(&self, name: &str, text: &str, mode: u32) -> Result<(), KeysError> {
         let draft = self.draft(name, text, mode)?;
         // A link fails if the name is taken, which a rename does not.
         let linked = fs::hard_link(&draft, self.directory.join(name));
@@ -323,7 +328,7 @@ impl Keys {
     }
 
     /// Writes a file of public keys, in place of what was there.
-    fn replace(&self, name: &str, text: &str) -> Result<(), KeysError> {
+    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), KeysError> {
         let draft = self.draft(name, text, 0o644)?;
         let path = self.directory.join(name);
         fs::rename(&draft, &path).map_err(io_error(&path))?;

@@ -19,6 +19,7 @@ pub mod inspect;
 pub mod inventory;
 pub mod keys;
 pub mod machine;
+pub mod own;
 pub mod owner;
 pub mod proxy;
 pub mod shared;

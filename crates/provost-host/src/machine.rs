@@ -33,6 +33,7 @@ use std::time::Duration;
 use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
+use provost_core::net::credential::Credential;
 use provost_core::net::model::Passed;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
@@ -79,6 +80,8 @@ pub struct Machine {
     ready: Option<Ready>,
     /// Values that must not come into the bundle.
     known: Known,
+    /// The secrets that the user let this process send.
+    sent: Vec<Credential>,
     /// The patch of what was captured, under way.
     patch: Option<Foreseen>,
     /// The shapes of boxes that this process knows to hold.
@@ -101,6 +104,7 @@ impl Machine {
             lower: None,
             ready: None,
             known: secrets::known(&[]),
+            sent: Vec::new(),
             patch: None,
             proven: RefCell::default(),
             walled: RefCell::default(),
@@ -261,7 +265,7 @@ impl Host for Machine {
             what: "agent",
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
-            outlet: outlet(&order.credentials)?,
+            outlet: self.outlet(&order.credentials)?,
             known: &self.known,
         };
         let result = || self.read_result(&directory);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use provost_core::bundle::verify::Pins;
 use provost_core::lease::{Acquired, LeaseRequest, Owner};
+use provost_core::own::Secret;
 use provost_core::record::{Event, Head, Record};
 use provost_engine::ports::{self, PortError};
 
@@ -32,6 +33,13 @@ impl DrivenLedger {
     pub fn open(path: &Path, head: Head) -> Result<Self, StoreError> {
         let (file, records) = FileLedger::open_for_append(path, head)?;
         Ok(Self { file, records })
+    }
+
+    /// The same ledger, which marks every record from now on with `secret`.
+    #[must_use]
+    pub fn marked_with(mut self, secret: Secret) -> Self {
+        self.file.mark_with(secret);
+        self
     }
 }
 

@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use provost_core::json;
+use provost_core::own::Secret;
 use provost_core::record::{self, Chain, ChainError, Event, Head, Record};
 use rustix::fs::{OFlags, Stat};
 
@@ -30,6 +31,8 @@ pub struct FileLedger {
     stat: Stat,
     length: u64,
     head: Head,
+    /// Marks every record as this user's own, if there is one.
+    secret: Option<Secret>,
     poisoned: bool,
     disk: Disk,
 }
@@ -83,9 +86,15 @@ impl FileLedger {
             stat,
             length,
             head,
+            secret: None,
             poisoned: false,
             disk: DISK,
         }
+    }
+
+    /// Marks every record from now on with `secret`.
+    pub fn mark_with(&mut self, secret: Secret) {
+        self.secret = Some(secret);
     }
 
     /// What the next record continues.
@@ -97,7 +106,7 @@ impl FileLedger {
     pub fn append(&mut self, event: Event) -> Result<Record, StoreError> {
         self.require_sound()?;
         let mut head = self.head.clone();
-        let record = head.append(event);
+        let record = head.append_marked(event, self.secret.as_ref());
         let mut line = record.line();
         require_readable(&line).map_err(StoreError::Event)?;
         line.push('\n');

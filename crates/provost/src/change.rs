@@ -80,6 +80,12 @@ impl From<ChangeError> for Trouble {
     }
 }
 
+/// The nearest directory at or above `place` that is the top of a checkout.
+fn nearest(place: &Path) -> Option<&Path> {
+    let is_top = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
+    place.ancestors().find(is_top)
+}
+
 /// Whose the requests are.
 #[derive(Debug, Clone)]
 pub(crate) enum Identity {
@@ -121,6 +127,8 @@ pub(crate) struct Desk {
     session: Session,
     offices: Vec<Office>,
     registries: Kept,
+    /// The checkout that requests may be about, if not any.
+    bound: Option<Option<PathBuf>>,
 }
 
 impl Desk {
@@ -147,7 +155,35 @@ impl Desk {
             session,
             offices: Vec::new(),
             registries: Kept::default(),
+            bound: None,
         }
+    }
+
+    /// From now on answers only about the checkout that this process was started in.
+    pub(crate) fn bind(&mut self) {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        let top = here
+            .ok()
+            .and_then(|here| nearest(&here).map(Path::to_owned));
+        self.bound = Some(top);
+    }
+
+    /// Refuses a `place` that this desk has nothing to say about.
+    fn require_bound(&self, place: &Path) -> Result<(), Trouble> {
+        let Some(bound) = &self.bound else {
+            return Ok(());
+        };
+        if bound.is_some() && nearest(place) == bound.as_deref() {
+            return Ok(());
+        }
+        let only = match bound {
+            Some(top) => format!("it serves `{}` alone", top.display()),
+            None => "it was started in no repository".to_owned(),
+        };
+        Err(Trouble::Request(format!(
+            "`root` is not the checkout that this server was started in: {only}; \
+             start another `provost mcp` there"
+        )))
     }
 
     /// Takes another name for itself.
@@ -174,6 +210,7 @@ impl Desk {
         let place = Path::new(root)
             .canonicalize()
             .map_err(|error| Trouble::Request(format!("`root` cannot be used: {error}")))?;
+        self.require_bound(&place)?;
         if let Some(at) = self
             .offices
             .iter()

@@ -71,7 +71,7 @@ struct Cli {
 #[command(defer = true)]
 enum Command {
     /// Make this repository ready, and say how to begin.
-    Init,
+    Init(init::Init),
     /// Say whether this machine has what runs need.
     Doctor(doctor::Doctor),
     /// Make dependencies ready for boxes that have no network.
@@ -278,7 +278,7 @@ fn run() -> Exit {
 fn dispatch(command: Command, reader: Reader) -> Outcome {
     match command {
         Command::Run(run) => run::run(&run, reader),
-        Command::Init => init::run(),
+        Command::Init(init) => init::run(&init),
         Command::Doctor(doctor) => Ok(doctor::run(&doctor)),
         Command::Prepare(prepare) => prepare::run(&prepare, reader),
         Command::Demo(demo) => demo::run(&demo, reader),

@@ -26,6 +26,8 @@ use crate::show::plain;
 pub(crate) struct Beside {
     /// Whether it is still under way.
     pub(crate) stage: Stage,
+    /// Whether somebody else began it.
+    pub(crate) foreign: bool,
     /// Where it landed.
     pub(crate) landed: Option<Landed>,
     /// What passed between the agent that is at work and its model so far.
@@ -79,7 +81,12 @@ pub(crate) struct Closer {
 
 /// The records of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
-    let path = place.run(run_id).join(LEDGER);
+    let directory = place.run(run_id);
+    if directory.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
+        let reason = "is a symbolic link, and no run of yours";
+        return Err(Failure::new(Code::RootUnsafe, reason).about(&directory));
+    }
+    let path = directory.join(LEDGER);
     Ok(ledger::read(&path, Head::genesis())?.records)
 }
 
@@ -111,6 +118,31 @@ pub(crate) fn nothing(run_id: &str) -> Failure {
     Failure::new(Code::NotFound, reason).hint(hint)
 }
 
+/// Whether this user began the run `run_id` on this machine, and wrote every record of it.
+pub(crate) fn is_own(place: &Place, run_id: &str) -> bool {
+    let Some(secret) = place.known_secret().filter(|_| !place.is_foreign()) else {
+        return false;
+    };
+    let of_run = |record: &Record| record.event.run_id == run_id;
+    let records = records(place, run_id).unwrap_or_default();
+    let last = records.last().filter(|_| records.iter().all(of_run));
+    last.is_some_and(|last| last.is_by(secret))
+}
+
+/// Refuses to go on with a run that somebody else began.
+pub(crate) fn require_own(place: &Place, run_id: &str) -> Result<(), Failure> {
+    // What cannot be read is told as such; what never began is nobody's.
+    if never_began(place, run_id) || is_own(place, run_id) {
+        return Ok(());
+    }
+    state(place, run_id)?;
+    let reason = format!("{run_id} was not begun by you on this machine");
+    Err(Failure::new(Code::RunForeign, reason).hint(format!(
+        "`provost show {run_id}` and `provost verify {run_id}` say what it is; \
+         begin your own with `provost run`"
+    )))
+}
+
 /// What is known of the run behind `state` beside its own ledger.
 pub(crate) fn beside(place: &Place, state: &State) -> Beside {
     let run_id = &state.names.run_id;
@@ -121,6 +153,7 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
     Beside {
         stage,
         live: cache.and_then(|cache| machine::live(cache, run_id, state.attempt)),
+        foreign: !is_own(place, run_id),
         landed: landed(place, &[run_id.as_str()]).remove(run_id),
         closer: Some(Closer {
             now: clock::now_millis(),
@@ -222,11 +255,11 @@ pub(crate) fn idle(place: &Place, run_id: &str) -> Option<Duration> {
     changed.ok()?.elapsed().ok()
 }
 
-/// Runs that nobody drives and that have no seal: their driver died.
+/// Runs of this user that nobody drives and that have no seal: their driver died.
 pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
     let mut runs = place.runs()?;
     runs.retain(|run_id| stage(place, run_id) == Stage::Interrupted);
-    runs.retain(|run_id| !never_began(place, run_id));
+    runs.retain(|run_id| !never_began(place, run_id) && is_own(place, run_id));
     Ok(runs)
 }
 

@@ -5,6 +5,7 @@
 //! - Surfaces contain no decisions: they parse, call the engine and the gates, and render.
 //! - Data goes to stdout, everything else to stderr.
 
+mod agreed;
 mod answer;
 mod change;
 mod cli;
@@ -18,6 +19,7 @@ mod mcp;
 #[cfg(feature = "failpoints")]
 mod mortal;
 mod origin;
+mod output;
 mod place;
 mod progress;
 mod report;

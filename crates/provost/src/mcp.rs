@@ -84,7 +84,8 @@ impl Out {
 /// Serves until standard input ends.
 pub(crate) fn serve() -> Result<(), Failure> {
     let owner = session::owner()?;
-    let desk = Desk::new(Identity::Process(owner.clone()), "unknown client");
+    let mut desk = Desk::new(Identity::Process(owner.clone()), "unknown client");
+    desk.bind();
     beat(owner, desk.registries());
     let out = Out(Arc::new(Mutex::new(io::stdout())));
     let (work, queue) = mpsc::sync_channel(WAITING);

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use provost_core::own::Secret;
 use provost_core::record::{Event, Head, Record};
 use provost_engine::ports::{Bundle, Kept, Ledger, PortError};
 use provost_store::StoreError;
@@ -24,6 +25,11 @@ impl MortalLedger {
     /// The ledger at `path` that continues `head`.
     pub(crate) fn open(path: &Path, head: Head) -> Result<Self, StoreError> {
         DrivenLedger::open(path, head).map(Self)
+    }
+
+    /// The same ledger, which marks every record from now on with `secret`.
+    pub(crate) fn marked_with(self, secret: Secret) -> Self {
+        Self(self.0.marked_with(secret))
     }
 }
 

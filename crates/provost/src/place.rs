@@ -1,22 +1,28 @@
 //! Finds the repository, the runtime root and the cache: where everything is kept.
 
+mod root;
+
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::own::Secret;
 use provost_core::path::is_segment;
 use provost_core::wording::counted;
 use provost_engine::change::ports::IntentRegistry as _;
 use provost_host::git::{GitError, Repository};
+use provost_host::own::{Own, OwnError};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;
 use provost_store::registry::Registry;
 
 use crate::answer::Failure;
+pub(crate) use root::Standing;
 
 /// The registry, in the runtime root.
 const REGISTRY: &str = "registry.db";
@@ -30,6 +36,10 @@ pub(crate) struct Place {
     pub(crate) root: PathBuf,
     /// Workspaces and whatever can be made again; only those who write there need it.
     cache: Result<PathBuf, NoHome>,
+    /// Whose the runtime root is.
+    standing: Standing,
+    /// The secret of this user, once somebody asked for it.
+    secret: OnceLock<Option<Secret>>,
 }
 
 /// Something that left evidence here.
@@ -48,15 +58,43 @@ pub(crate) enum Evidence {
 pub(crate) struct NoHome;
 
 impl Place {
-    /// The places of the repository that the current directory is in.
+    /// The places of the repository that the current directory is in, with a runtime root of this
+    /// user.
     pub(crate) fn find() -> Result<Self, Failure> {
-        let here =
-            std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
-        Self::of(&here)
+        Self::of(&here()?)
     }
 
-    /// The places of the repository that `directory` is in.
+    /// The places of the repository that `directory` is in, with a runtime root of this user.
     pub(crate) fn of(directory: &Path) -> Result<Self, Failure> {
+        let mut place = Self::around(directory)?;
+        place.judge()?;
+        match place.standing {
+            Standing::Own | Standing::New => Ok(place),
+            // Where no secret can be had, that is what is wrong.
+            Standing::Foreign => match place.own().and_then(|own| own.load().map_err(refused)) {
+                Ok(_) => Err(root::foreign(&place.root)),
+                Err(failure) => Err(failure),
+            },
+        }
+    }
+
+    /// The same for somebody who only looks: the runtime root may be foreign.
+    pub(crate) fn look() -> Result<Self, Failure> {
+        Self::look_at(&here()?)
+    }
+
+    /// The same of the repository that `directory` is in.
+    pub(crate) fn look_at(directory: &Path) -> Result<Self, Failure> {
+        let mut place = Self::around(directory)?;
+        if place.root.symlink_metadata().is_ok() {
+            place.judge()?;
+        }
+        Ok(place)
+    }
+
+    /// The places of the repository that `directory` is in, for somebody who leaves its runtime root
+    /// alone.
+    pub(crate) fn around(directory: &Path) -> Result<Self, Failure> {
         let repo = Repository::discover(directory).map_err(|error| match error {
             GitError::NoProgram => Failure::of(Code::GitMissing, &error),
             _ => Failure::of(Code::NotARepository, &error)
@@ -71,7 +109,42 @@ impl Place {
         };
         let id = sha256(repo.common_dir().as_os_str().as_encoded_bytes());
         let cache = cache_root().map(|root| root.join(&id[..16]));
-        Ok(Self { repo, root, cache })
+        Ok(Self {
+            repo,
+            root,
+            cache,
+            standing: Standing::Foreign,
+            secret: OnceLock::new(),
+        })
+    }
+
+    /// Finds out whose the runtime root is, and refuses one that must not be looked at.
+    fn judge(&mut self) -> Result<(), Failure> {
+        let own = self.own().ok();
+        self.standing = root::standing(&self.root, own.as_ref())?;
+        root::untracked(&self.repo, &self.root, own.as_ref())
+    }
+
+    /// Whether the runtime root is somebody else's.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.standing == Standing::Foreign
+    }
+
+    /// What makes things this user's own.
+    pub(crate) fn own(&self) -> Result<Own, Failure> {
+        let top = self.repo.top().unwrap_or_else(|| self.repo.common_dir());
+        Own::find(top).map_err(refused)
+    }
+
+    /// The secret of this user, made if there is none.
+    pub(crate) fn secret(&self) -> Result<Secret, Failure> {
+        self.own()?.load_or_create().map_err(refused)
+    }
+
+    /// The secret of this user, if there is one that can be used.
+    pub(crate) fn known_secret(&self) -> Option<&Secret> {
+        let load = || self.own().ok()?.load().ok().flatten();
+        self.secret.get_or_init(load).as_ref()
     }
 
     /// Where workspaces are made.
@@ -100,7 +173,7 @@ impl Place {
                 make(&directory)
             });
         let done = made.and_then(|()| other());
-        let done = done.and_then(|other| self.exclude().map(|()| other));
+        let done = done.and_then(|other| self.settle().map(|()| other));
         if done.is_err() {
             for directory in new.iter().rev() {
                 // One that somebody put something into meanwhile stays.
@@ -118,7 +191,7 @@ impl Place {
     /// Makes the directory for boards, and keeps git's eyes off it.
     pub(crate) fn prepare_boards(&self) -> Result<(), Failure> {
         make(&self.boards())?;
-        self.exclude()
+        self.settle()
     }
 
     /// Where the evidence of controlled changes is kept, one directory for each intent.
@@ -129,7 +202,7 @@ impl Place {
     /// Makes the directory for controlled changes, and keeps git's eyes off it.
     pub(crate) fn prepare_changes(&self) -> Result<(), Failure> {
         make(&self.changes())?;
-        self.exclude()
+        self.settle()
     }
 
     /// Where what planners were asked and answered is kept, one directory for each plan.
@@ -158,10 +231,18 @@ impl Place {
         self.root.join(REGISTRY)
     }
 
+    /// Keeps git's eyes off the runtime root, and marks it as this user's own.
+    fn settle(&self) -> Result<(), Failure> {
+        let secret = self.secret()?;
+        self.exclude()?;
+        root::mark(&self.root, &secret)
+    }
+
     /// Keeps the runtime root out of `git status` without touching a tracked file.
     fn exclude(&self) -> Result<(), Failure> {
         let info = self.repo.common_dir().join("info");
         let path = info.join("exclude");
+        let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_symlink());
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -170,6 +251,14 @@ impl Place {
         let mut lines = text.split(|byte| *byte == b'\n');
         if lines.any(|line| line.trim_ascii() == b"/.provost/") {
             return Ok(());
+        }
+        if let Some(link) = [&info, &path].into_iter().find(|path| is_link(path)) {
+            let shown = link.display();
+            let reason = format!("`{shown}` is a symbolic link, and nothing is written through it");
+            return Err(Failure::new(Code::LinkRefused, reason).hint(format!(
+                "add the line /.provost/ to `{}` yourself",
+                path.display()
+            )));
         }
         fs::create_dir_all(&info).map_err(|error| unusable(&info, &error))?;
         let gap = if text.is_empty() || text.ends_with(b"\n") {
@@ -262,7 +351,8 @@ impl Place {
 
     /// Where the chains of the run `run_id` end, as the registry knows; nothing where there is none.
     pub(crate) fn pins(&self, run_id: &str) -> Result<Pins, Failure> {
-        if !self.root.join(REGISTRY).exists() {
+        // A registry that somebody else made pins nothing.
+        if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
         Registry::glance(&self.registry_path(), |registry| Ok(registry.pins(run_id)?))
@@ -270,7 +360,8 @@ impl Place {
 
     /// Where the chain of the controlled change `intent_id` ends, likewise.
     pub(crate) fn pins_of_change(&self, intent_id: &str) -> Result<Pins, Failure> {
-        if !self.root.join(REGISTRY).exists() {
+        // A registry that somebody else made pins nothing.
+        if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
         Registry::glance(&self.registry_path(), |registry| {
@@ -289,6 +380,20 @@ impl Place {
             alive: owner::alive,
         })
     }
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))
+}
+
+/// Why nothing can be told to be this user's own.
+pub(crate) fn refused(error: OwnError) -> Failure {
+    let code = match error {
+        OwnError::NoPlace => Code::HostFailed,
+        _ => Code::KeyUnsafe,
+    };
+    Failure::of(code, &error)
+        .hint("what you begin is known to be yours by a secret that is kept there")
 }
 
 /// The parts of the path of `directory` that are not there, outermost first.

@@ -71,6 +71,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "run_id": state.names.run_id,
         "verdict": state.finished.clone().or_else(|| state.unanswered()),
         "status": status(state, beside.stage),
+        "own": !beside.foreign,
         "objective": state.opened.contract.inputs.spec,
         "parent": state.opened.parent,
         "approval": state.approval,
@@ -367,6 +368,12 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
 /// Where the result is, and what comes next.
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
+    if beside.foreign {
+        return format!(
+            "  foreign  you did not begin this run on this machine; it is only looked at\n\
+             hint: provost explain RUN_FOREIGN\nnext: provost verify {run}\n"
+        );
+    }
     let unsealed = || format!("next: {}\n", go_on(run, beside.stage));
     if beside.stage != Stage::Sealed {
         return unsealed();

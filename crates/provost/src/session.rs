@@ -12,6 +12,8 @@ use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
 use provost_core::bundle::verify::Files;
 use provost_core::code::Code;
 use provost_core::lease::Owner;
+use provost_core::net::credential::Credential;
+use provost_core::own::Secret;
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
@@ -28,6 +30,7 @@ use provost_store::lock::DriverLock;
 #[cfg(not(feature = "failpoints"))]
 pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
+use crate::agreed::Sent;
 use crate::answer::Failure;
 use crate::history;
 #[cfg(feature = "failpoints")]
@@ -61,7 +64,9 @@ impl Session {
                 )
             })?;
         let lock = lock(&directory, &names.run_id)?;
+        let secret = place.secret()?;
         let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
+        let ledger = ledger.map(|ledger| ledger.marked_with(secret));
         // No ref and no lease outlives the directory that tells of them.
         let holder = directory.parent().unwrap_or(&place.root);
         fs::File::open(holder)
@@ -71,11 +76,16 @@ impl Session {
         Self::of(place, &names.run_id, lock, ledger?, means)
     }
 
-    /// Takes over the run `run_id`, if nobody drives it.
+    /// Takes over the run `run_id`, if nobody drives it and this user began it.
     pub(crate) fn open(place: Place, run_id: &str) -> Result<Self, Failure> {
+        // Nothing is written to the run of somebody else, not even a lock.
+        history::require_own(&place, run_id)?;
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
+        history::require_own(&place, run_id)?;
+        let secret = place.secret()?;
         let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
+        let ledger = ledger.map(|ledger| ledger.marked_with(secret));
         let means = (place.registry()?, KeySigner::of(&place)?);
         let mut session = Self::of(place, run_id, lock, ledger?, means)?;
         // What cannot be folded is told by whoever goes on with it.
@@ -114,12 +124,24 @@ impl Session {
         observer: &mut dyn Observer,
     ) -> Result<State, Failure> {
         self.machine.know(&opened.brokered());
+        self.send(&opened.brokered());
         if let Some(source) = source {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
         drive::open(&mut self.ports(observer), names, opened)?;
         Ok(drive::drive(&mut self.ports(observer))?)
+    }
+
+    /// Lets the run send these secrets, which this user named.
+    pub(crate) fn send(&mut self, credentials: &[&Credential]) {
+        self.machine.send(credentials);
+    }
+
+    /// The secrets that the run sends.
+    pub(crate) fn brokered(&self) -> Result<Vec<Credential>, Failure> {
+        let begun = drive::fold(&self.ledger)?;
+        Ok(begun.opened.brokered().into_iter().cloned().collect())
     }
 
     /// Takes the run over after a crash and drives it to its seal.
@@ -171,8 +193,10 @@ impl Session {
 pub(crate) fn land(
     place: Place,
     run_id: &str,
+    named: &[Sent],
     observer: &mut dyn Observer,
 ) -> Result<Landed, Failure> {
+    history::require_own(&place, run_id)?;
     let directory = place.run(run_id);
     let _lock = lock(&directory, run_id)?;
     let mut registry = place.registry()?;
@@ -182,7 +206,11 @@ pub(crate) fn land(
     let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
     // What cannot be read is refused below, in better words.
     let brokered = brokered.as_ref().map(|state| state.opened.brokered());
-    machine.know(&brokered.unwrap_or_default());
+    let brokered = brokered.unwrap_or_default();
+    machine.know(&brokered);
+    let is_named = |it: &&&Credential| named.iter().any(|sent| sent.is(it));
+    let sent: Vec<&Credential> = brokered.iter().filter(is_named).copied().collect();
+    machine.send(&sent);
     let mut ports = LandPorts {
         target: &mut machine,
         sealed: &mut SealedRun(directory),
@@ -222,6 +250,7 @@ pub(crate) fn reexecute(
     run_id: &str,
     observer: &mut dyn Observer,
 ) -> Result<Reexecuted, Failure> {
+    history::require_own(&place, run_id)?;
     // The cache may have been cleared since the run.
     place.prepare()?;
     let directory = place.run(run_id);
@@ -255,7 +284,7 @@ impl Sealed for SealedRun {
     }
 
     fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
-        let ledger = ledger(&self.0.join(AFTER), head);
+        let ledger = ledger(&self.0.join(AFTER), head, None);
         let ledger = ledger.map_err(|error| PortError::of(error.code(), error))?;
         Ok(Box::new(ledger))
     }
@@ -265,13 +294,22 @@ impl Sealed for SealedRun {
     }
 }
 
-/// The ledger at `path` that continues `head`; a new one if there is none.
-pub(crate) fn ledger(path: &Path, head: Head) -> Result<RunLedger, StoreError> {
-    if path.exists() {
+/// The ledger at `path` that continues `head`; a new one if there is none. Its records are marked
+/// with `secret`.
+pub(crate) fn ledger(
+    path: &Path,
+    head: Head,
+    secret: Option<Secret>,
+) -> Result<RunLedger, StoreError> {
+    let ledger = if path.exists() {
         RunLedger::open(path, head)
     } else {
         RunLedger::create(path, head)
-    }
+    };
+    Ok(match secret {
+        Some(secret) => ledger?.marked_with(secret),
+        None => ledger?,
+    })
 }
 
 /// Takes the run over for this process, if nobody else drives it.

@@ -18,7 +18,7 @@ use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::Desk;
 use provost_engine::ports::{PortError, Watch};
 
-use super::profile::{OUT, RESULT, TREE, outlet, programs, read_only};
+use super::profile::{OUT, RESULT, TREE, programs, read_only};
 use super::watched::Watched;
 use super::workspaces::Wanted;
 use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
@@ -121,7 +121,7 @@ impl Machine {
             what: order.who,
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
-            outlet: outlet(&order.credentials)?,
+            outlet: self.outlet(&order.credentials)?,
             known: &self.known,
         };
         let left = || self.read_result(&directory);

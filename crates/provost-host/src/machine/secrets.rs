@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use provost_core::change::{Change, Finding, FindingKind, Node};
+use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
@@ -11,9 +12,11 @@ use provost_core::run::fact::{ResultFile, Withheld};
 use provost_core::secret::{self, Known, Planted, is_secret_variable};
 use provost_engine::ports::PortError;
 
+use super::profile::outlet;
 use super::{Machine, git, read_result};
 use crate::capture::Captured;
 use crate::git::GitError;
+use crate::proxy::Outlet;
 
 /// How much of a file that is not text is looked at.
 const MOST_BINARY: usize = 8 << 20;
@@ -40,6 +43,27 @@ impl Machine {
     /// Keeps the secrets of `credentials` out of the bundle, too.
     pub fn know(&mut self, credentials: &[&Credential]) {
         self.known = known(credentials);
+    }
+
+    /// Lets boxes use these secrets, by name; the user named them in this very command.
+    pub fn send(&mut self, credentials: &[&Credential]) {
+        self.sent = credentials.iter().copied().cloned().collect();
+    }
+
+    /// What the proxy of a box needs; no secret is read that the user did not name.
+    pub(super) fn outlet(&self, credentials: &[Credential]) -> Result<Outlet, PortError> {
+        let stranger = credentials.iter().find(|it| !self.sent.contains(it));
+        if let Some(Credential {
+            variable, endpoint, ..
+        }) = stranger
+        {
+            let reason = format!(
+                "${variable} would be sent to {endpoint}, and you have not named that in this command"
+            );
+            let hint = format!("call it again with --send {variable}@{endpoint}");
+            return Err(PortError::new(Code::ConsentNeeded, reason).hint(hint));
+        }
+        outlet(credentials)
     }
 
     /// The result that was left in an attempt's `directory`, without secrets, and how many there were.

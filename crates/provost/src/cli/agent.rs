@@ -34,7 +34,7 @@ pub(super) fn run(command: &Agent, reader: Reader) -> Outcome {
 
 /// The policy of the commit that is checked out; elsewhere there is none.
 fn policy() -> Result<Policy, Failure> {
-    let Ok(place) = Place::find() else {
+    let Ok(place) = Place::around(std::path::Path::new(".")) else {
         return Ok(Policy::default());
     };
     let origin = GitOrigin(&place.repo);

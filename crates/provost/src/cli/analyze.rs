@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::lens;
+use crate::output;
 use crate::place::Place;
 use crate::show::{Reader, plain};
 
@@ -78,7 +79,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
             format!("`{}` cannot be read: {error}", path.display()),
         )
     })?;
-    let place = Place::of(&path)?;
+    let place = Place::around(&path)?;
     let settings = Settings {
         profile: match analyze.profile {
             Profile::Standard => Formula::Standard,
@@ -140,6 +141,7 @@ fn whole(report: &Report) -> serde_json::Value {
 
 /// Writes a baseline, whole or not at all, in the place of an older one or of nothing.
 fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
+    output::unlinked(path)?;
     if path.symlink_metadata().is_ok() {
         let there = input::read(path, usize::try_from(LARGEST).unwrap_or(usize::MAX))?;
         Baseline::parse(&there).map_err(|error| {
@@ -150,13 +152,11 @@ fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = std::fs::write(&beside, baseline.render());
-    written
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|error| {
-            let words = format!("`{}` cannot be written: {error}", path.display());
-            Failure::new(Code::HostFailed, words)
-        })
+    output::write(&beside, baseline.render().as_bytes())?;
+    std::fs::rename(&beside, path).map_err(|error| {
+        let words = format!("`{}` cannot be written: {error}", path.display());
+        Failure::new(Code::HostFailed, words)
+    })
 }
 
 /// Reads a baseline that somebody named; one that cannot count is an error and not an empty one.

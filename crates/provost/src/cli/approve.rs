@@ -8,6 +8,7 @@ use provost_core::exit::Exit;
 use serde_json::json;
 
 use super::duration::seconds;
+use super::net::Again;
 use super::resume;
 use crate::answer::{Answer, Outcome};
 use crate::history::Beside;
@@ -43,6 +44,9 @@ pub(super) struct Approve {
     /// The digest of the question that you have seen; another one is not approved.
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
+
+    #[command(flatten)]
+    again: Again,
 }
 
 /// End a run that asks for more than it should get.
@@ -82,7 +86,8 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     }
     if approve.go {
         onlooker.line(text.trim_end());
-        return resume::take_over(&run_id, reader);
+        let go = resume::Go::On("resume", &approve.again.send);
+        return resume::take_over(&run_id, &go, reader);
     }
     text += &format!("next: provost resume {run_id}\n");
     let json = json!({ "run_id": run_id, "approved": approval, "question": state.question() });

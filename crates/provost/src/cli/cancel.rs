@@ -47,6 +47,7 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
     if history::never_began(&place, &run_id) && !history::is_driven(&place, &run_id) {
         return Err(history::nothing(&run_id));
     }
+    history::require_own(&place, &run_id)?;
     let wishes = Wishes::of(&place, &run_id);
     wishes.leave(&Cancel {
         by: Some(session::person()?),
@@ -72,7 +73,8 @@ fn end(place: &Place, run_id: &str, reader: Reader) -> Result<State, Failure> {
     let since = Instant::now();
     while !history::is_sealed(place, run_id) {
         if !history::is_driven(place, run_id) {
-            match resume::take_over(run_id, reader) {
+            // Its agent is not started again, so it sends nothing.
+            match resume::take_over(run_id, &resume::Go::End, reader) {
                 // Somebody else was faster, and is told as well.
                 Err(failure) if failure.code == Code::RunBusy => {}
                 Err(failure) => return Err(failure),

@@ -15,6 +15,7 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
 use provost_core::net::credential::Credential;
 use provost_core::object::{Oid, sha256};
+use provost_core::own::Secret;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
@@ -25,7 +26,7 @@ use provost_engine::ports::Bundle as _;
 use provost_host::machine;
 use serde_json::json;
 
-use super::net::Net;
+use super::net::{Again, Net};
 use super::run::references;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
@@ -85,6 +86,9 @@ pub(super) struct Run {
 
     #[command(flatten)]
     net: Net,
+
+    #[command(flatten)]
+    named: Again,
 }
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
@@ -110,6 +114,8 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         &sha256(format!("{digest} {base}").as_bytes())[..16]
     );
     let directory = place.chains().join(&id);
+    let secret = place.secret()?;
+    own(&directory, &id, &secret)?;
     place.prepare_with(&directory)?;
     let _lock = lock(&directory, &id)?;
     let mut bundle = RunBundle::new(&directory);
@@ -127,7 +133,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let state = provost_engine::chain::drive(
         &mut Ports {
             crew: &mut crew,
-            ledger: &mut ledger(&directory.join(LEDGER), Head::genesis())?,
+            ledger: &mut ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
             bundle: &mut bundle,
             signer: &signer,
             clock: &SystemClock,
@@ -135,6 +141,23 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         &task,
     )?;
     Ok(answer(&id, &chain, &state, &directory))
+}
+
+/// Refuses to go on with a chain that somebody else began.
+fn own(directory: &Path, id: &str, secret: &Secret) -> Result<(), Failure> {
+    let path = directory.join(LEDGER);
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let records = provost_store::ledger::read(&path, Head::genesis())?.records;
+    if records.last().is_none_or(|last| last.is_by(secret)) {
+        return Ok(());
+    }
+    let reason = format!("{id} was not begun by you on this machine");
+    let shown = directory.display();
+    Err(Failure::new(Code::RunForeign, reason).hint(format!(
+        "`provost verify {id}` says what it is; mv '{shown}' elsewhere to begin anew"
+    )))
 }
 
 fn processors() -> usize {
@@ -153,6 +176,8 @@ impl Run {
                 .unwrap_or_else(|| Agent::Named("default".to_owned())),
             review: typed(&self.review_cmd, &self.review),
             credentials: self.net.credentials().to_vec(),
+            places: self.net.places(),
+            send: self.named.send.clone(),
         }
     }
 }

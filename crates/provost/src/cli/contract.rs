@@ -25,6 +25,7 @@ use super::limits::Limits;
 use super::net::Net;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::output;
 use crate::place::Place;
 use crate::show::plain;
 use crate::{history, input};
@@ -198,7 +199,7 @@ pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
 
 /// The same for the agent of this name, of a contract that was read from `bytes`.
 fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, Failure> {
-    let place = Place::find().ok();
+    let place = Place::around(Path::new(".")).ok();
     let judged = judge(place.as_ref(), value, agent, bytes)?;
     let document: Option<Document> = json::from_value(value.clone()).ok();
     let advice = document.iter().flat_map(lint::lint);
@@ -253,7 +254,7 @@ fn lint(lint: &Lint) -> Outcome {
 }
 
 fn learn(learn: &Learn) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&learn.which.run)?;
     let state = history::state(&place, &run_id)?;
     let document = match learn::learn(&state) {
@@ -286,6 +287,7 @@ pub(super) fn write(file: &Path, document: &Document) -> Result<(), Failure> {
     let value = serde_json::to_value(document).unwrap_or_default();
     let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
     let text = document::render(format, &value, lint::FIELDS);
+    output::unlinked(file)?;
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
     opened
         .and_then(|mut file| file.write_all(text.as_bytes()))

@@ -25,6 +25,7 @@ use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::place::Place;
 use crate::show::Reader;
+use crate::{history, output};
 
 /// Say what a run came to in a format of other tools.
 #[derive(Args)]
@@ -66,8 +67,12 @@ enum Format {
 }
 
 pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&export.which.run)?;
+    if export.format == Format::Packet {
+        // A packet is signed with the key of this user.
+        history::require_own(&place, &run_id)?;
+    }
     let run = Sealed::open(&place, &run_id)?;
     let (bytes, json) = match export.format {
         Format::Packet => return packet(export, &place, &run),
@@ -90,8 +95,7 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
     };
     match &export.out {
         Some(file) => {
-            fs::write(file, &bytes)
-                .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))?;
+            output::write(file, &bytes)?;
             let json = json!({ "run_id": run_id, "out": file, "sha256": sha256(&bytes) });
             Ok(Answer::data(json, format!("wrote {}\n", file.display())))
         }
@@ -213,9 +217,10 @@ fn packet(export: &Export, place: &Place, run: &Sealed) -> Outcome {
 
 fn write(directory: &Path, files: &BTreeMap<&'static str, String>) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::of(Code::HostFailed, &error).about(directory);
+    output::unlinked(directory)?;
     fs::create_dir_all(directory).map_err(failed)?;
     for (name, text) in files {
-        fs::write(directory.join(name), text).map_err(failed)?;
+        output::write(&directory.join(name), text.as_bytes())?;
     }
     Ok(())
 }

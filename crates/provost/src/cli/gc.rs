@@ -82,6 +82,8 @@ struct Known {
     state: Option<State>,
     candidate: Candidate,
     mark: Mark,
+    /// Whether this user began it, or nobody did.
+    own: bool,
 }
 
 pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
@@ -105,7 +107,13 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
     sweep.leftovers()?;
     let mut rows = Vec::new();
     let mut stay: BTreeMap<Reason, usize> = BTreeMap::new();
+    let mut foreign = 0;
     for (number, known) in known.iter().enumerate() {
+        if !known.own {
+            foreign += 1;
+            rows.push(json!({ "run_id": known.run_id, "stays": "it was not begun by you" }));
+            continue;
+        }
         let fate = retention::judge(&known.candidate, number, wish);
         if let Fate::Stays(why) = fate {
             *stay.entry(why).or_default() += 1;
@@ -146,6 +154,10 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
     answer.json["dangling"] = json!(dangling);
     for name in &dangling {
         answer.text += &format!("{name} led to objects that are gone\n");
+    }
+    if foreign > 0 {
+        let count = counted(foreign, "run");
+        answer.text += &format!("{count} not begun by you: left alone\n");
     }
     Ok(answer)
 }
@@ -218,6 +230,7 @@ fn known(place: &Place) -> Result<Vec<Known>, Failure> {
                 standing: standing(place, run_id, state.is_some(), has_work, landed.get(run_id)),
                 salvaged: salvaged.contains(run_id.as_str()),
             },
+            own: state.is_none() || history::is_own(place, run_id),
             state,
             mark,
         }

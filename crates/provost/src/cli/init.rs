@@ -12,17 +12,21 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
 use provost_core::policy::FILE as POLICY;
 use provost_dialects::policy;
+use provost_engine::opening::Origin as _;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
 
+use crate::agreed;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
+use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::show::plain;
 use dependencies::Dependencies;
@@ -42,7 +46,41 @@ enum State {
     Broken(String),
 }
 
-pub(super) fn run() -> Outcome {
+/// Make this repository ready, and say how to begin.
+#[derive(Args)]
+#[command(after_help = "\
+With --trust nothing is made: your agreement to a part of the provost.toml that is committed is kept,
+by its digest, for this machine. `provost explain approvals` says what needs it.
+
+Examples:
+  provost init
+  provost init --trust DIGEST")]
+pub(super) struct Init {
+    /// Agree to the part of provost.toml that has this digest, as a refusal told it. Repeat for more.
+    #[arg(long, value_name = "DIGEST")]
+    trust: Vec<String>,
+}
+
+pub(super) fn run(init: &Init) -> Outcome {
+    if init.trust.is_empty() {
+        return make();
+    }
+    let place = Place::around(Path::new("."))?;
+    let origin = GitOrigin(&place.repo);
+    let policy = origin.policy(&origin.tree(&origin.resolve("HEAD")?)?)?;
+    let meant = agreed::agree(&place, &policy, Some(&init.trust))?;
+    let line = |one: &agreed::Wanted| format!("agreed: provost.toml {}\n", one.what);
+    let rows = meant
+        .iter()
+        .map(|one| json!({ "what": one.what, "digest": one.digest }));
+    let json = json!({ "agreed": rows.collect::<Vec<_>>() });
+    Ok(Answer::data(
+        json,
+        meant.iter().map(line).collect::<String>(),
+    ))
+}
+
+fn make() -> Outcome {
     let place = Place::find()?;
     let Some(checkout) = place.repo.checkout().map(Path::to_owned) else {
         let path = place.repo.common_dir().display();
@@ -65,10 +103,15 @@ pub(super) fn run() -> Outcome {
         row("cache", place.cache()?.to_owned()),
     ];
     place.prepare()?;
-    rows.push(policy(
-        &checkout.join(POLICY),
-        &project::policy(&accept, &steps),
-    )?);
+    let text = project::policy(&accept, &steps);
+    let row = policy(&checkout.join(POLICY), &text)?;
+    if matches!(row.state, State::Made) {
+        // Whoever has it written agrees to it.
+        let written = policy::parse(text.as_bytes());
+        let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
+        agreed::agree(&place, &written, None)?;
+    }
+    rows.push(row);
     let next = next_steps(&place.repo, &greeting, &accept);
     Ok(answer(&checkout, &rows, &project, &dependencies, &next))
 }

@@ -6,6 +6,7 @@ use provost_core::exit::Exit;
 use provost_engine::land::{Landed, When};
 use serde_json::json;
 
+use super::net::Again;
 use crate::answer::{Answer, Outcome};
 use crate::history;
 use crate::place::Place;
@@ -25,6 +26,9 @@ Example:
 pub(super) struct Land {
     /// The run: its id, a part of it, or `last`.
     run: String,
+
+    #[command(flatten)]
+    again: Again,
 }
 
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
@@ -32,7 +36,7 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let run_id = place.find_run(&land.run)?;
     let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
     let mut onlooker = Onlooker::new(reader == Reader::Program);
-    let landed = session::land(place, &run_id, &mut onlooker);
+    let landed = session::land(place, &run_id, &land.again.send, &mut onlooker);
     onlooker.clear();
     let Landed { landing, when } = landed.map_err(|failure| match failure.code {
         Code::RunUnfinished => failure.hint(go_on),

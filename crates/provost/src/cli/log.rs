@@ -31,7 +31,7 @@ pub(super) struct Log {
 
 /// Prints the records of one run.
 pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&log.which.run)?;
     let mut shown = 0;
     loop {

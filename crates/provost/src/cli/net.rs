@@ -10,6 +10,7 @@ use provost_host::boxes::Profile;
 use provost_host::machine;
 use provost_host::proxy::Outlet;
 
+use crate::agreed::Sent;
 use crate::answer::Failure;
 
 // What of the network a box may reach.
@@ -24,6 +25,15 @@ pub(super) struct Net {
     /// field and the variable that holds it; see `provost explain network`. Grants the place, too.
     #[arg(long, value_name = "URL FIELD: $NAME", help_heading = NETWORK)]
     credential: Vec<Credential>,
+}
+
+// The secrets that a run which goes on sends, named again.
+#[derive(Args)]
+pub(super) struct Again {
+    /// A variable that the run sends, and the place that gets it: what is sent is named anew by
+    /// whoever lets a run go on. Repeat for more.
+    #[arg(long, value_name = "NAME@HOST:PORT", help_heading = NETWORK)]
+    pub(super) send: Vec<Sent>,
 }
 
 const NETWORK: &str = "Network (`provost explain network`)";

@@ -30,6 +30,7 @@ use super::duration::seconds;
 use super::snapshot;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::folder::{Folder, NoFolder, Which};
+use crate::output;
 use crate::place::cache_root;
 use crate::show::tell;
 use crate::{input, show};
@@ -141,6 +142,7 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
     let task = task(publish, directory)?;
     let card = compose::task_card(&task)?;
     let key = signing_key()?;
+    output::unlinked(&folder.place)?;
     fs::create_dir_all(&folder.place).map_err(|error| {
         let reason = format!("`{}`: {error}", folder.place.display());
         Failure::new(Code::HostFailed, reason)

@@ -29,9 +29,11 @@ use super::contract::{advice, look, rows, told, write};
 use super::duration::seconds;
 use super::net::Net;
 use super::run::workspace;
+use crate::agreed;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
+use crate::output;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session::{KeySigner, RunBundle, SystemClock, lock};
@@ -160,6 +162,14 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = plan::open(&GitOrigin(&place.repo), &SystemClock, request)?;
+    let places = asking.net.places();
+    let typed = agreed::Typed {
+        agent: asking.agent.as_deref(),
+        review: None,
+        places: &places,
+        credentials: asking.net.credentials(),
+    };
+    agreed::to_plan(&place, &opened.asked.planner, &typed)?;
     machine::outlet(&opened.asked.planner.credentials)?;
     if let Some(adapted) = &opened.asked.planner.adapted {
         agent::find(adapted)?;
@@ -224,7 +234,9 @@ fn sealed(
     let cache = place.cache()?.to_owned();
     let plan_id = &opened.asked.plan_id;
     let mut machine = Machine::new(place.repo, &cache, record, plan_id);
-    machine.know(&opened.asked.planner.credentials.iter().collect::<Vec<_>>());
+    let sent: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
+    machine.know(&sent);
+    machine.send(&sent);
     let mut eyes = Eyes(Onlooker::new(reader == Reader::Program));
     eyes.0.attend("planner at work");
     let planned = plan::plan(
@@ -310,6 +322,7 @@ fn chain(
         }
         return Ok(Answer::data(json, text));
     };
+    output::unlinked(file)?;
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
     opened
         .and_then(|mut file| file.write_all(text.as_bytes()))

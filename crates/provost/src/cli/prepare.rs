@@ -11,6 +11,7 @@ use provost_host::cache;
 use provost_host::machine::Machine;
 use serde_json::json;
 
+use crate::agreed;
 use crate::answer::{Answer, Outcome};
 use crate::origin::GitOrigin;
 use crate::place::Place;
@@ -45,6 +46,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         let text = "provost.toml of that commit names nothing to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
     }
+    agreed::to_prepare(&place, &steps)?;
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), "prepare");

@@ -1,6 +1,5 @@
 //! `provost replay`: the files of a run built again, or its gates and tests done again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,6 +12,7 @@ use provost_engine::replay::{Reexecuted, Rehydrated};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::output;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session;
@@ -54,7 +54,11 @@ pub(super) struct Again {
 }
 
 pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = if again.reexec {
+        Place::find()?
+    } else {
+        Place::look()?
+    };
     let run_id = place.find_run(&again.which.run)?;
     let (report, json, words) = if again.reexec {
         let mut onlooker = Onlooker::new(reader == Reader::Program);
@@ -104,7 +108,7 @@ fn keys() -> Result<Vec<PublicKey>, Failure> {
 
 fn write(file: &Path, report: &ReexecReport) -> Result<(), Failure> {
     let text = format!("{:#}\n", json!(report));
-    fs::write(file, text).map_err(|error| Failure::of(Code::HostFailed, &error).about(file))
+    output::write(file, text.as_bytes())
 }
 
 fn text(report: &ReexecReport, words: &str) -> String {

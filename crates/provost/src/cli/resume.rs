@@ -3,9 +3,12 @@
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::net::credential::Credential;
 use provost_core::wording::counted;
 use serde_json::{Value, json};
 
+use super::net::Again;
+use crate::agreed::{self, Sent};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{self, Beside, Stage};
 use crate::place::Place;
@@ -23,6 +26,17 @@ most three times. Every other step goes on where it stopped.")]
 pub(super) struct Resume {
     /// The run: its id, a part of it, or `last`; without one, every run that was interrupted.
     run: Option<String>,
+
+    #[command(flatten)]
+    again: Again,
+}
+
+/// How far a run that is taken over may go.
+pub(super) enum Go<'a> {
+    /// To its end, with the secrets that are named, by a command of this name.
+    On(&'static str, &'a [Sent]),
+    /// Nowhere: it is ended.
+    End,
 }
 
 pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
@@ -32,15 +46,25 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         None => place.runs()?,
     };
     let mut answers = Vec::new();
-    let (mut busy, mut waiting) = (0, 0);
+    let (mut busy, mut waiting, mut foreign) = (0, 0, 0);
     let mut failures: Vec<(String, Failure)> = Vec::new();
     for run_id in runs {
-        if history::is_sealed(&place, &run_id) {
+        if history::is_sealed(&place, &run_id) && history::is_own(&place, &run_id) {
             continue;
         }
         if history::never_began(&place, &run_id) {
             if resume.run.is_some() && !history::is_driven(&place, &run_id) {
                 return Err(history::nothing(&run_id));
+            }
+            continue;
+        }
+        if let Err(failure) = history::require_own(&place, &run_id) {
+            if resume.run.is_some() {
+                return Err(failure);
+            }
+            foreign += usize::from(failure.code == Code::RunForeign);
+            if failure.code != Code::RunForeign {
+                failures.push((run_id, failure));
             }
             continue;
         }
@@ -54,7 +78,7 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
             }
             continue;
         }
-        match take_over(&run_id, reader) {
+        match take_over(&run_id, &Go::On("resume", &resume.again.send), reader) {
             Ok(answer) => answers.push(answer),
             // Somebody else drives it: that is no interrupted run.
             Err(failure) if failure.code == Code::RunBusy && resume.run.is_none() => busy += 1,
@@ -85,6 +109,9 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         if waiting > 0 {
             text += &format!("; {} waiting for approval", counted(waiting, "run"));
         }
+        if foreign > 0 {
+            text += &format!("; {} not begun by you", counted(foreign, "run"));
+        }
         text += "\n";
         return Ok(Answer::data(json!([]), text));
     }
@@ -100,12 +127,18 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
 }
 
 /// Takes the run `run_id` over, and drives it as far as it goes.
-pub(super) fn take_over(run_id: &str, reader: Reader) -> Result<Answer, Failure> {
+pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
     let place = Place::find()?;
     let bundle = place.run(run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     onlooker.listen(Wishes::of(&place, run_id));
-    let session = Session::open(place, run_id)?;
+    let mut session = Session::open(place, run_id)?;
+    if let Go::On(command, named) = go {
+        let brokered = session.brokered()?;
+        let brokered: Vec<&Credential> = brokered.iter().collect();
+        agreed::to_send(run_id, command, &brokered, named)?;
+        session.send(&brokered);
+    }
     onlooker.line(&format!("resuming {run_id}"));
     let state = session.resume(&mut onlooker);
     onlooker.clear();

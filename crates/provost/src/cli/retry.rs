@@ -1,12 +1,17 @@
 //! `provost retry`: another try of a run that is over.
 
 use clap::Args;
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::verify;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
 use provost_engine::opening::{Again, again};
+use provost_host::bundle::Directory;
 use provost_host::{clock, ids};
 
 use super::run::{start, workspace};
+use super::verify::trusted;
+use crate::agreed;
 use crate::answer::{Failure, Outcome};
 use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
@@ -31,6 +36,9 @@ pub(super) struct Retry {
     /// The revision to start from [default: the commit that the run started from].
     #[arg(long, value_name = "REV")]
     base: Option<String>,
+
+    #[command(flatten)]
+    again: super::net::Again,
 }
 
 pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
@@ -47,6 +55,8 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         let failure = Failure::new(code, format!("{before} {what}"));
         return Err(failure.hint(history::go_on(&before, stage)));
     }
+    history::require_own(&place, &before)?;
+    intact(&place, &before)?;
     let wanted = Again {
         base: retry.base.clone(),
         workspace: workspace()?,
@@ -54,6 +64,8 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = again(&GitOrigin(&place.repo), &first, wanted)?;
+    agreed::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
+    agreed::to_retry(&place, &opened)?;
     start::check(&opened, None)?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
@@ -64,4 +76,19 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let onlooker = Onlooker::new(reader == Reader::Program);
     start::tell_interrupted(&place, &onlooker)?;
     start::start(place, &names, opened, None, onlooker)
+}
+
+/// Refuses a bundle that is not what was sealed: what is tried again is what it says.
+fn intact(place: &Place, run_id: &str) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::error::Error| Failure::of(Code::InputUnreadable, error);
+    let directory = Directory::open(&place.run(run_id)).map_err(|error| unreadable(&error))?;
+    let keys = trusted()?;
+    let keys: Vec<PublicKey> = keys.iter().map(|known| known.key).collect();
+    let report = verify::verify(&directory, &keys, &place.pins(run_id)?, None);
+    let verdict = report.verdict();
+    if verdict.allow {
+        return Ok(());
+    }
+    let reason = format!("the evidence of {run_id} does not hold: {}", verdict.reason);
+    Err(Failure::new(verdict.code, reason).hint(format!("provost verify {run_id}")))
 }

@@ -23,6 +23,7 @@ use serde_json::Value;
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
+use crate::agreed;
 use crate::answer::{Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
@@ -177,6 +178,14 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     };
     let request = request(run, document)?;
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
+    let places = run.net.places();
+    let typed = agreed::Typed {
+        agent: run.agent.as_deref(),
+        review: run.review.as_deref(),
+        places: &places,
+        credentials: run.net.credentials(),
+    };
+    agreed::to_run(&place, &opened, &typed)?;
     start::check(&opened, source.as_ref())?;
     let onlooker = Onlooker::new(reader == Reader::Program);
     start::tell_interrupted(&place, &onlooker)?;

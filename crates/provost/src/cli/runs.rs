@@ -29,7 +29,7 @@ pub(super) struct Which {
 
 /// Lists all runs, the newest first.
 pub(super) fn list() -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let mut runs = place.runs()?;
     runs.reverse();
     let rows = rows(&place, &runs);
@@ -58,6 +58,7 @@ fn row(place: &Place, run_id: &str, landed: Option<&Landed>) -> Value {
         Ok(state) => json!({
             "run_id": run_id,
             "status": report::status(&state, history::stage(place, run_id)),
+            "own": history::is_own(place, run_id),
             "code": state.finished.as_ref().map(|verdict| verdict.code),
             "objective": state.opened.contract.inputs.spec,
             "began": state.began,
@@ -85,6 +86,7 @@ fn table(rows: &[Value]) -> String {
 /// The most telling word about a run.
 fn outcome(row: &Value) -> &str {
     match row["status"].as_str().unwrap_or_default() {
+        _ if row["own"] == false => "FOREIGN",
         "FAILURE" => row["code"].as_str().unwrap_or_default(),
         // A branch that was reset does not hold it any more, and it can land again.
         "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
@@ -107,7 +109,7 @@ fn line(row: &Value, now: i64, width: usize) -> String {
 
 /// Shows one run.
 pub(super) fn show(which: &Which) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
     let beside = history::beside(&place, &state);
@@ -118,7 +120,7 @@ pub(super) fn show(which: &Which) -> Outcome {
 
 /// Shows the patch of one run.
 pub(super) fn diff(which: &Which) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
     let Some(captured) = &state.captured else {
@@ -141,7 +143,7 @@ pub(super) fn diff(which: &Which) -> Outcome {
 
 /// Shows what is going on now: runs that have not ended.
 pub(super) fn status() -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let mut open = place.runs()?;
     open.retain(|run_id| {
         history::stage(&place, run_id) != Stage::Sealed && !history::never_began(&place, run_id)
@@ -165,11 +167,23 @@ pub(super) fn status() -> Outcome {
         }
         Err(failure) => text += &format!("changes cannot be told: {}\n", failure.reason),
     }
-    for row in open.iter().filter(|row| row["status"] == "WAITING") {
+    let own = |row: &&Value| row["own"] != false;
+    if open.iter().any(|row| row["own"] == false) {
+        text += "note: FOREIGN runs were not begun by you; provost explain RUN_FOREIGN\n";
+    }
+    for row in open
+        .iter()
+        .filter(own)
+        .filter(|row| row["status"] == "WAITING")
+    {
         let run_id = row["run_id"].as_str().unwrap_or_default();
         text += &format!("next: {}\n", history::go_on(run_id, Stage::Waiting));
     }
-    if open.iter().any(|row| row["status"] == "INTERRUPTED") {
+    if open
+        .iter()
+        .filter(own)
+        .any(|row| row["status"] == "INTERRUPTED")
+    {
         text += "next: provost resume\n";
     }
     let json = json!({ "open": open, "changes": changes.ok() });
@@ -181,7 +195,7 @@ pub(super) fn status() -> Outcome {
 /// Asking changes nothing: what is over is left for those who work here.
 fn changes(place: &Place) -> Result<Vec<Value>, Failure> {
     let path = place.registry_path();
-    if !path.exists() {
+    if place.is_foreign() || !path.exists() {
         return Ok(Vec::new());
     }
     let me = session::owner()?;

@@ -36,10 +36,9 @@ pub(super) struct Restore {
 }
 
 pub(super) fn run(salvage: &Salvage) -> Outcome {
-    let place = Place::find()?;
     match salvage {
-        Salvage::List => list(&place),
-        Salvage::Restore(restore) => put_back(&place, &restore.run),
+        Salvage::List => list(&Place::look()?),
+        Salvage::Restore(restore) => put_back(&Place::find()?, &restore.run),
     }
 }
 
@@ -82,6 +81,9 @@ fn list(place: &Place) -> Outcome {
 fn put_back(place: &Place, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
+    if place.run(&run_id).symlink_metadata().is_ok() {
+        history::require_own(place, &run_id)?;
+    }
     let mut kept = kept::unlanded(place)?;
     kept.retain(|kept| kept.name == run || kept.run_id() == run_id);
     if kept.is_empty() {

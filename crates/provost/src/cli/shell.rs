@@ -61,6 +61,7 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
             Failure::new(Code::UsageError, reason).hint(format!("provost shell {run_id} -- CMD"))
         );
     }
+    history::require_own(&place, &run_id)?;
     let directory = place.run(&run_id);
     let _lock = session::lock(&directory, &run_id)?;
     let state = history::state(&place, &run_id)?;

@@ -18,6 +18,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::output;
 
 #[derive(Args)]
 #[command(
@@ -72,6 +73,7 @@ fn record_control(control: &Path, out: &Path) -> Outcome {
 
 /// Writes `text` to the file `out`.
 pub(super) fn write(out: &Path, text: &str) -> Result<(), Failure> {
+    output::unlinked(out)?;
     // Without O_NONBLOCK, opening a fifo waits for a reader that may never come.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();

@@ -99,7 +99,10 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
             kind,
         });
     }
-    let place = crate::place::Place::find().map_err(|_| {
+    let place = crate::place::Place::look().map_err(|failure| {
+        if failure.code == Code::RootUnsafe {
+            return failure;
+        }
         let reason = match argument.to_str() {
             Some("last") => "this is no repository, so there is no last run".to_owned(),
             _ => format!("there is no directory `{}`", argument.display()),
@@ -126,7 +129,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
 /// what it is.
 fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
     let nothing = (Pins::default(), Kind::Unknown);
-    let Ok(place) = crate::place::Place::of(directory) else {
+    let Ok(place) = crate::place::Place::look_at(directory) else {
         return Ok(nothing);
     };
     let real = |path: &Path| path.canonicalize().ok();

@@ -32,7 +32,7 @@ pub(super) struct Asked {
 }
 
 pub(super) fn run(asked: &Asked) -> Outcome {
-    let place = Place::find()?;
+    let place = Place::look()?;
     let run_id = place.find_run(&asked.which.run)?;
     let records = history::records(&place, &run_id)?;
     let why = Why::of(&records)
@@ -42,7 +42,13 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let mut json = serde_json::to_value(&why).unwrap_or_default();
     lines(&mut json, &source);
     json["widening"] = serde_json::to_value(why.widening()).unwrap_or_default();
-    Ok(Answer::data(json, text(&why, &source)))
+    let own = history::is_own(&place, &run_id);
+    json["own"] = own.into();
+    let mut text = text(&why, &source);
+    if !own {
+        text += "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";
+    }
+    Ok(Answer::data(json, text))
 }
 
 /// What the contract was read from.

@@ -1,7 +1,7 @@
 //! A repository of its own for each test, payloads, and a way to call the program.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ const SLOWEST: &str = "120";
 /// A repository, and nothing else.
 pub(crate) struct Desk {
     scratch: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 /// What a command said.
@@ -26,7 +27,8 @@ pub(crate) struct Said {
 impl Desk {
     pub(crate) fn new() -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let desk = Self { scratch };
+        let state = tempfile::tempdir().unwrap();
+        let desk = Self { scratch, state };
         let made = Command::new("git")
             .args(["init", "--quiet", "--initial-branch=main"])
             .arg(desk.at(""))
@@ -39,6 +41,11 @@ impl Desk {
         self.scratch.path().join(name)
     }
 
+    /// Where the secret of the user is, outside the repository.
+    fn state(&self) -> &Path {
+        self.state.path()
+    }
+
     /// The records of the board.
     pub(crate) fn records(&self) -> PathBuf {
         self.at(".provost/boards").join(RUN).join("events.jsonl")
@@ -49,7 +56,7 @@ impl Desk {
         name.to_owned()
     }
 
-    /// A call of `provost --json board …`; no home is needed to keep a board.
+    /// A call of `provost --json board …`; a board needs no home but a place for state.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
@@ -63,6 +70,7 @@ impl Desk {
             .current_dir(self.at(""))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("XDG_STATE_HOME", self.state())
             .stdin(Stdio::null());
         command
     }
@@ -75,6 +83,7 @@ impl Desk {
             .current_dir(self.at(""))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("XDG_STATE_HOME", self.state())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

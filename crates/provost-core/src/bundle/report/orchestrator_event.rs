@@ -10,7 +10,7 @@ use crate::json::closed;
 use crate::record::Level;
 
 closed! {
-    /// `orchestrator_event.v1`, and what Provost adds: `seq`, `prev` and `hash`.
+    /// `orchestrator_event.v1`, and what Provost adds: `seq`, `prev`, `hash` and `mac`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct OrchestratorEvent {
         /// When.
@@ -61,6 +61,8 @@ closed! {
         pub prev?: Sha256,
         /// The hash of this record.
         pub hash?: Sha256,
+        /// Shows the user who wrote it that it is their own.
+        pub mac?: Sha256,
     }
 }
 

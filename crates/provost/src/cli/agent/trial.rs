@@ -93,7 +93,7 @@ impl Bench {
 
     /// A repository with the policy that is checked out here, if there is one.
     fn repository(&self) -> Result<(), Failure> {
-        let own = Place::find().ok();
+        let own = Place::around(Path::new(".")).ok();
         let own = own.and_then(|place| Some(place.repo.checkout()?.join(policy::FILE)));
         let text = own.and_then(|file| fs::read(file).ok()).unwrap_or_default();
         let path = self.at("repository").join(policy::FILE);

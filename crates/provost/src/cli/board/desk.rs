@@ -142,7 +142,7 @@ impl Desk {
     ) -> Result<Answer, Stop> {
         let _turn = self.enter()?;
         let path = self.directory.join(RECORDS);
-        let mut ledger = session::ledger(&path, Head::genesis()).map_err(Failure::from)?;
+        let mut ledger = session::ledger(&path, Head::genesis(), None).map_err(Failure::from)?;
         let verdict = board::ask(&mut ledger, &SystemClock, &self.run_id, now, order);
         Ok(verdict.map_err(Failure::from)?.into())
     }

@@ -9,6 +9,7 @@ use provost_store::board as store;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure};
+use crate::output;
 use crate::session::RunBundle;
 use crate::show::plain;
 
@@ -54,6 +55,7 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
 }
 
 fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
+    output::unlinked(target)?;
     let beside = store::unfinished(target)?;
     let mut directory = RunBundle::new(&beside);
     for (name, bytes) in &bundle.files {

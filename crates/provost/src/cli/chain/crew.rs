@@ -8,6 +8,7 @@ use std::thread;
 use provost_core::chain::{End, Merge};
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
 use provost_core::run::State;
 use provost_core::run::fact::Names;
 use provost_core::run::refs::Kind;
@@ -19,6 +20,7 @@ use provost_host::git::{Expected, GitError, Merged, Person};
 use provost_host::{clock, ids};
 
 use super::super::run::{start, workspace};
+use crate::agreed::{self, Sent};
 use crate::answer::Failure;
 use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
@@ -34,6 +36,17 @@ pub(super) struct Hands {
     pub(super) agent: Agent,
     pub(super) review: Option<Agent>,
     pub(super) credentials: Vec<Credential>,
+    /// Places that were typed.
+    pub(super) places: Vec<Endpoint>,
+    /// Secrets that runs which go on may send.
+    pub(super) send: Vec<Sent>,
+}
+
+impl Hands {
+    /// Whether a run that goes on may send `credential`: it was typed now, in one way or another.
+    fn sends(&self, credential: &Credential) -> bool {
+        self.credentials.contains(credential) || self.send.iter().any(|it| it.is(credential))
+    }
 }
 
 /// Threads that drive runs.
@@ -145,7 +158,10 @@ impl Crew for Threads {
 
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
         let id = run_id.to_owned();
-        self.spawn(node.to_owned(), run_id.to_owned(), move || take_up(&id))
+        let hands = Arc::clone(&self.hands);
+        self.spawn(node.to_owned(), run_id.to_owned(), move || {
+            take_up(&id, &hands)
+        })
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
@@ -168,6 +184,13 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
         task_id: order.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
     };
+    // An agent that only the file of the chain names was not typed.
+    let named = |agent: &'_ Agent| match agent {
+        Agent::Named(name) => Some(name.clone()),
+        Agent::Typed(_) => None,
+    };
+    let (mine, review) = (named(&hands.agent), hands.review.as_ref().and_then(named));
+    let mine = mine.filter(|_| order.agent.is_none());
     let agent = order.agent.map(Agent::Named);
     // A secret is for the nodes whose contracts grant its place.
     let extra = order.contract.x_provost.as_ref();
@@ -185,6 +208,13 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = opening::opening(&GitOrigin(&place.repo), request)?;
+    let typed = agreed::Typed {
+        agent: mine.as_deref(),
+        review: review.as_deref(),
+        places: &hands.places,
+        credentials: &hands.credentials,
+    };
+    agreed::to_run(&place, &opened, &typed)?;
     start::check(&opened, None)?;
     let mut onlooker = Onlooker::new(true);
     onlooker.listen(Wishes::of(&place, &names.run_id));
@@ -195,8 +225,9 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
 }
 
 /// Brings a run to its end that a driver left; nothing if it never began.
-fn take_up(run_id: &str) -> Result<Option<End>, Failure> {
+fn take_up(run_id: &str, hands: &Hands) -> Result<Option<End>, Failure> {
     let place = Place::find()?;
+    history::require_own(&place, run_id)?;
     if history::is_sealed(&place, run_id) {
         return end(&history::state(&place, run_id)?).map(Some);
     }
@@ -208,7 +239,12 @@ fn take_up(run_id: &str) -> Result<Option<End>, Failure> {
     }
     let mut onlooker = Onlooker::new(true);
     onlooker.listen(Wishes::of(&place, run_id));
-    let session = Session::open(place, run_id)?;
+    let mut session = Session::open(place, run_id)?;
+    let brokered = session.brokered()?;
+    let (typed, others): (Vec<&Credential>, Vec<&Credential>) =
+        brokered.iter().partition(|it| hands.sends(it));
+    agreed::to_send(run_id, "resume", &others, &hands.send)?;
+    session.send(&[typed, others].concat());
     let state = session.resume(&mut onlooker)?;
     onlooker.fulfil(&state);
     end(&state).map(Some)

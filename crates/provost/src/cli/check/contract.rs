@@ -45,7 +45,7 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         Ok(value) => value,
         Err(error) => return Ok(super::bad_payload(&error)),
     };
-    let place = Place::find().ok();
+    let place = Place::around(Path::new(".")).ok();
     let judged = if check.format {
         let beside = check.file.parent().unwrap_or(Path::new("."));
         Judged {

@@ -1,6 +1,5 @@
 //! `provost check diff`: whether what changed in a checkout is inside a scope.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,6 +14,7 @@ use provost_host::snapshot::{Snapshot, SnapshotError};
 
 use crate::answer::{Failure, Outcome};
 use crate::input;
+use crate::output;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -110,10 +110,7 @@ pub(super) fn run(check: &CheckDiff) -> Outcome {
     };
     let inspection = inspect::inspect(&request).map_err(|error| failure(&error))?;
     if let (Some(file), Some(patch)) = (&check.patch, &inspection.patch) {
-        fs::write(file, patch).map_err(|error| {
-            let reason = format!("cannot write `{}`: {error}", file.display());
-            Failure::new(Code::HostFailed, reason)
-        })?;
+        output::write(file, patch)?;
     }
     Ok(inspection.verdict.into())
 }

@@ -39,11 +39,20 @@ pub(super) fn programs() -> Vec<Row> {
 /// The directories that runs write, made or narrowed first if `fix` says so.
 pub(super) fn directories(fix: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    match Place::find() {
+    match Place::around(Path::new(".")) {
         Ok(place) => {
             let at = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
             rows.push(Row::ok("repository", at.display().to_string()));
-            rows.push(directory("runtime root", &place.root, fix));
+            // One that must not be used is not mended either.
+            rows.push(match Place::look() {
+                Ok(known) if !known.is_foreign() => directory("runtime root", &place.root, fix),
+                Ok(known) => {
+                    let found = format!("{} was not made by you", known.root.display());
+                    Row::missing("runtime root", found).remedy("provost explain ROOT_UNSAFE")
+                }
+                Err(failure) => Row::missing("runtime root", failure.reason)
+                    .remedy("provost explain ROOT_UNSAFE"),
+            });
             match place.cache() {
                 Ok(cache) => rows.push(directory("cache", cache, fix)),
                 Err(failure) => rows.push(Row::missing("cache", failure.reason)),

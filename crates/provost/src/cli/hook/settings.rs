@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::checkout;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::output;
 use crate::place::Place;
 
 /// What our hook is asked about.
@@ -57,14 +58,18 @@ impl Program {
         format!(" hook {} || exit 2", self.name())
     }
 
+    /// Where the settings are; those of a checkout may not lie behind a link that came with it.
     fn places(self, place: &Place, user: bool) -> Result<Places, Failure> {
         let (directory, file, variable) = match self {
             Self::Claude => (".claude", "settings.json", "CLAUDE_CONFIG_DIR"),
             Self::Codex => (".codex", "hooks.json", "CODEX_HOME"),
         };
         if !user {
+            let file = checkout(place)?.join(directory).join(file);
+            output::unlinked(&file)?;
+            output::unlinked(&file.with_extension("provost-new"))?;
             return Ok(Places {
-                file: checkout(place)?.join(directory).join(file),
+                file,
                 before: place.root.join(format!("hook-{}.json", self.name())),
             });
         }

@@ -169,6 +169,7 @@ impl Scene {
             .env("HOME", self.path("home"))
             .env("XDG_CACHE_HOME", self.path("cache"))
             .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("XDG_STATE_HOME", self.path("state"))
             .env("PROVOST_KEYS", self.path("config/keys"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .process_group(0);

@@ -10,6 +10,7 @@ use super::Scene;
 
 /// Where runs write: evidence, the registry, refs of their own, keys.
 const OURS: &[&str] = &[
+    "repo/.provost/own",
     "repo/.provost/runs",
     "repo/.provost/plans",
     "repo/.provost/chains",

@@ -1,0 +1,140 @@
+//! Says whether git tracks anything at a place, without asking it where that can be helped.
+
+use std::path::{Component, Path};
+
+use provost_core::alias::{Reading, fold};
+use provost_core::index;
+use provost_core::object::Oid;
+use provost_core::path::RawPath;
+
+use super::run::Place;
+use super::stamp;
+use super::{GitError, Repository};
+use crate::snapshot::read_file;
+
+impl Repository {
+    /// A path that git tracks at or below `root`, which lies in the main checkout; nothing if there
+    /// is none. Names count that a file system may take for those of `root`.
+    ///
+    /// Both the index and the commit that is checked out are looked at.
+    pub fn tracked_at(&self, root: &Path) -> Result<Option<RawPath>, GitError> {
+        let Some(wanted) = self.top.as_deref().and_then(|top| Wanted::of(top, root)) else {
+            return Ok(None);
+        };
+        if let Some(found) = self.staged_at(&wanted)? {
+            return Ok(Some(found));
+        }
+        // Of a linked worktree the main checkout has another commit.
+        if self.git_dir != self.common_dir {
+            return Ok(None);
+        }
+        match self.resolve("HEAD") {
+            Ok(commit) => self.committed_at(&self.commit_tree(&commit)?, &wanted),
+            // Before the first commit there is nothing to track.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What the answer of [`Self::tracked_at`] follows from; nothing if it changed lately.
+    pub fn tracking_stamp(&self) -> Option<String> {
+        let began = stamp::now();
+        let mut text = String::new();
+        for name in ["index", "HEAD", "logs/HEAD"] {
+            match rustix::fs::stat(self.common_dir.join(name)) {
+                Ok(stat) if stamp::is_settled(&stat, began) => {
+                    text.extend(stamp::of(&stat).iter().map(|byte| format!("{byte:02x}")));
+                }
+                Ok(_) => return None,
+                Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => text.push('-'),
+                Err(_) => return None,
+            }
+        }
+        Some(text)
+    }
+
+    fn staged_at(&self, wanted: &Wanted) -> Result<Option<RawPath>, GitError> {
+        let path = self.common_dir.join("index");
+        let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
+        if let Ok(None) = read_file(&path, limit) {
+            return Ok(None);
+        }
+        let entries = match read_file(&path, limit) {
+            Ok(Some(bytes)) => index::parse(&bytes, self.format).ok(),
+            _ => None,
+        };
+        if let Some(entries) = entries {
+            let paths = entries.iter().map(|entry| entry.path.as_bytes());
+            return Ok(wanted.first(paths));
+        }
+        // Parts of it are elsewhere, or it is damaged, which git says best.
+        let place = Place {
+            git_dir: &self.common_dir,
+            objects: None,
+            work_tree: None,
+            index: None,
+        };
+        let output = self.git.run(&place, &["ls-files", "-z"], Vec::new())?;
+        Ok(wanted.first(output.stdout.split(|byte| *byte == 0)))
+    }
+
+    fn committed_at(&self, tree: &Oid, wanted: &Wanted) -> Result<Option<RawPath>, GitError> {
+        let mut level = vec![(RawPath::new(""), tree.clone())];
+        let mut batch = self.batch()?;
+        for depth in 1..=wanted.parts.len() {
+            let mut read = super::TreeRead::default();
+            let below = self.read_level(&mut batch, &mut read, level)?;
+            let files = read.files.keys().map(RawPath::as_bytes);
+            if let Some(found) = wanted.first(files) {
+                return Ok(Some(found));
+            }
+            level = below;
+            level.retain(|(path, _)| wanted.leads(path.as_bytes(), depth));
+        }
+        Ok(level.into_iter().next().map(|(path, _)| path))
+    }
+}
+
+/// The names that lead to a place from the top of a checkout.
+struct Wanted {
+    parts: Vec<String>,
+}
+
+impl Wanted {
+    fn of(top: &Path, root: &Path) -> Option<Self> {
+        let below = root.strip_prefix(top).ok()?;
+        let mut parts = Vec::new();
+        for part in below.components() {
+            match part {
+                Component::Normal(name) => parts.push(fold(&name.to_string_lossy())),
+                _ => return None,
+            }
+        }
+        (!parts.is_empty()).then_some(Self { parts })
+    }
+
+    /// Whether the first `depth` names of `path` are taken for ours.
+    fn leads(&self, path: &[u8], depth: usize) -> bool {
+        let mut names = path.split(|byte| *byte == b'/');
+        let is = |part: &String| {
+            let name = names.next();
+            name.is_some_and(|name| Reading::of(&String::from_utf8_lossy(name)).is(part))
+        };
+        self.parts.iter().take(depth).all(is)
+    }
+
+    /// The first of `paths` that lies at or below the place.
+    fn first<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> Option<RawPath> {
+        // Neighbours mostly begin with the same name, and reading one takes a while.
+        let mut last: (&[u8], bool) = (b"", false);
+        for path in paths {
+            let name = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+            if name != last.0 {
+                last = (name, self.leads(name, 1));
+            }
+            if last.1 && self.leads(path, self.parts.len()) {
+                return Some(RawPath::new(path));
+            }
+        }
+        None
+    }
+}

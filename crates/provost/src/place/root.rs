@@ -1,0 +1,195 @@
+//! Tells whether a runtime root may be used: nothing that came with a checkout passes for one.
+//!
+//! # Invariants
+//!
+//! - A root, or a part of it, that git tracks, that is a link or that is another user's is refused.
+//! - A root that holds anything of ours carries a mark made with this user's secret; without that
+//!   mark it is foreign, and is only looked at.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::own::{Purpose, Secret};
+use provost_host::git::Repository;
+use provost_host::own::Own;
+use rustix::fs::OFlags;
+
+use crate::answer::Failure;
+use crate::show::plain;
+
+/// The file that marks a root as this user's own.
+const MARK: &str = "own";
+
+/// What Provost keeps in a root.
+const PARTS: [&str; 17] = [
+    "runs",
+    "changes",
+    "boards",
+    "plans",
+    "chains",
+    "detached",
+    "cancel",
+    "releases.jsonl",
+    "releases.lock",
+    "hooks.json",
+    "hook-claude.json",
+    "hook-codex.json",
+    "registry.db",
+    "registry.lock",
+    "registry.db-wal",
+    "registry.db-shm",
+    "registry.db-journal",
+];
+
+/// Whose a root is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It holds nothing of ours yet.
+    New,
+    /// This user's own.
+    Own,
+    /// Somebody else made it, or nothing can tell.
+    Foreign,
+}
+
+/// Whose `root` is; an error if it must not even be looked at.
+pub(super) fn standing(root: &Path, own: Option<&Own>) -> Result<Standing, Failure> {
+    let mut holds = false;
+    match root.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::New),
+        Err(error) => return Err(super::unusable(root, &error)),
+        Ok(found) => sound(root, &found)?,
+    }
+    for name in PARTS.iter().chain([&MARK]) {
+        let path = root.join(name);
+        match path.symlink_metadata() {
+            Ok(found) => {
+                sound(&path, &found)?;
+                holds |= *name != MARK && (!found.is_dir() || !is_empty(&path));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(super::unusable(&path, &error)),
+        }
+    }
+    if !holds {
+        return Ok(Standing::New);
+    }
+    // A secret that cannot be used cannot vouch for anything.
+    let secret = own.and_then(|own| own.load().ok().flatten());
+    let mark = secret.map(|secret| is_marked(root, &secret));
+    Ok(match mark {
+        Some(true) => Standing::Own,
+        Some(false) | None => Standing::Foreign,
+    })
+}
+
+/// Refuses a link, and what belongs to another user.
+fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
+    let shown = plain(&path.display().to_string());
+    let wrong = if found.is_symlink() {
+        "is a symbolic link"
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        "belongs to another user"
+    } else {
+        return Ok(());
+    };
+    let reason = format!("`{shown}` {wrong}, and is neither read nor written");
+    Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
+        "look at it with `ls -l {shown}`, and move it away; the next command makes a new one"
+    )))
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Refuses a `root` that git tracks anything of.
+pub(super) fn untracked(repo: &Repository, root: &Path, own: Option<&Own>) -> Result<(), Failure> {
+    if repo.top().is_some_and(|top| root.starts_with(top)) {
+        return untracked_by(repo, root, own);
+    }
+    let around = |place: &Path| place.join(".git").symlink_metadata().is_ok();
+    if !root.ancestors().skip(1).any(around) {
+        return Ok(());
+    }
+    let real = root.parent().and_then(|parent| parent.canonicalize().ok());
+    let (Some(parent), Some(name)) = (real, root.file_name()) else {
+        return Ok(());
+    };
+    match Repository::discover(&parent) {
+        Ok(other) => untracked_by(&other, &parent.join(name), own),
+        Err(_) => Ok(()),
+    }
+}
+
+fn untracked_by(repo: &Repository, root: &Path, own: Option<&Own>) -> Result<(), Failure> {
+    let name = format!("{} {}", repo.common_dir().display(), root.display());
+    let stamp = repo.tracking_stamp();
+    if let (Some(own), Some(stamp)) = (own, &stamp)
+        && own.noted(&name).as_ref() == Some(stamp)
+    {
+        return Ok(());
+    }
+    let found = repo.tracked_at(root);
+    let Some(found) = found.map_err(|error| Failure::of(Code::GitFailed, &error))? else {
+        if let (Some(own), Some(stamp)) = (own, &stamp) {
+            own.note_down(&name, stamp);
+        }
+        return Ok(());
+    };
+    let found = plain(&found.to_string());
+    let reason = format!(
+        "git tracks `{found}`, so the runtime root came with the repository; it is not used"
+    );
+    let shown = plain(&root.display().to_string());
+    Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
+        "git rm -r -q --cached '{}' && mv '{shown}' '{shown}.foreign', and commit that",
+        found.split('/').next().unwrap_or(&found)
+    )))
+}
+
+/// What is said to somebody who would use a root that is not theirs.
+pub(super) fn foreign(root: &Path) -> Failure {
+    let shown = plain(&root.display().to_string());
+    let reason = format!("`{shown}` was not made by you on this machine, so nothing in it is used");
+    Failure::new(Code::RootUnsafe, reason).hint(format!(
+        "`provost runs` and `provost verify` look at it; mv '{shown}' '{shown}.foreign' begins anew"
+    ))
+}
+
+/// Whether this user made `root`.
+fn is_marked(root: &Path, secret: &Secret) -> bool {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(root.join(MARK));
+    let mut text = String::new();
+    let read = file.and_then(|file| file.take(256).read_to_string(&mut text));
+    let parts = text.trim_end().split_once(' ');
+    read.is_ok() && parts.is_some_and(|(id, mac)| secret.made(mac, Purpose::Root, id.as_bytes()))
+}
+
+/// Marks `root`, which is there, as made by the holder of `secret`.
+pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
+    if is_marked(root, secret) {
+        return Ok(());
+    }
+    let unlucky = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
+    let id = provost_host::ids::trace_id().map_err(|error| unlucky(&error))?;
+    let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
+    let beside = root.join(format!(".{MARK}.{id}"));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options
+        .open(&beside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, root.join(MARK)));
+    written.map_err(|error| super::unusable(&root.join(MARK), &error))
+}
