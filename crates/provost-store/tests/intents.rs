@@ -83,6 +83,9 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
+        carried: None,
+        named: Vec::new(),
+        accepted: None,
     }
 }
 

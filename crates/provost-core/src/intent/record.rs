@@ -241,6 +241,7 @@ impl Intent {
 
     /// As it is at the time `now`: an open intent whose time is over is expired, whether or not
     /// anybody has written that down.
+    #[must_use]
     pub fn at(self, now: i64) -> Self {
         let over = self.state.is_open() && now >= self.expires_at;
         Self {

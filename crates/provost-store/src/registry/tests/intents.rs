@@ -38,6 +38,9 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
+        carried: None,
+        named: Vec::new(),
+        accepted: None,
     }
 }
 

@@ -165,6 +165,9 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
             workspace: workspace(DIRT),
         }),
         baseline_sha256: None,
+        carried: None,
+        named: Vec::new(),
+        accepted: None,
     })
 }
 
