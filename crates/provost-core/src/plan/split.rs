@@ -351,8 +351,7 @@ pub(super) mod tests {
         let verdict = divided(&twice).unwrap_err();
         assert_eq!(verdict.code, Code::ChainInvalid);
         assert!(verdict.reason.contains("overlaps"), "{}", verdict.reason);
-        type Empty = fn(&mut Value);
-        let empty: [Empty; 3] = [
+        let empty: [Change; 3] = [
             |it| it["allow"] = json!([]),
             |it| it["accept"] = json!([]),
             |it| it["objective"] = json!(""),
