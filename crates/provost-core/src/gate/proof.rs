@@ -287,8 +287,7 @@ impl Tool {
         if let Some(word) = self.idle_word(rest) {
             return Proof::Nothing(format!("runs no test with `{}`", word.escape_debug()));
         }
-        let mut words = rest.iter().filter(|word| !word.starts_with('+'));
-        let asked = |list: &str, word: &String| {
+        let asked = |list: &str, word: &str| {
             let mut known = list.split_ascii_whitespace();
             known.any(|known| match known.strip_suffix('*') {
                 Some("") => true,
@@ -302,11 +301,11 @@ impl Tool {
         if self.checks == "*" {
             return Proof::Checks;
         }
-        let options = rest.iter().take_while(|word| word.starts_with('-'));
-        if options.into_iter().any(|word| asked(self.tests, word)) {
+        let mut options = rest.iter().take_while(|word| word.starts_with('-'));
+        if options.any(|word| asked(self.tests, word)) {
             return Proof::Tests;
         }
-        let plain = words.by_ref().filter(|word| !word.starts_with('-'));
+        let plain = rest.iter().filter(|word| !word.starts_with(['-', '+']));
         let asks: Vec<&String> = plain.collect();
         match asks.as_slice() {
             [] if self.tests.is_empty() && self.checks.is_empty() => Proof::Unknown,
@@ -321,7 +320,7 @@ impl Tool {
         }
     }
 
-    fn word(&self, asked: &dyn Fn(&str, &String) -> bool, word: &String) -> Proof {
+    fn word(&self, asked: &dyn Fn(&str, &str) -> bool, word: &str) -> Proof {
         if asked(self.tests, word) {
             Proof::Tests
         } else if asked(self.checks, word) {

@@ -99,12 +99,12 @@ impl State {
         }
         let (tests, only_tests) = self.changed_tests();
         let same = match side {
-            _ if tests.is_empty() || !only_tests => return None,
-            Side::OldTests => self.tests.get(&Side::Base)?,
-            Side::NewTests => self.tests.get(&Side::Candidate)?,
-            _ => return None,
+            Side::OldTests => self.tests.get(&Side::Base),
+            Side::NewTests => self.tests.get(&Side::Candidate),
+            Side::Base | Side::Candidate | Side::Merged => None,
         };
-        Some(Round::Ran(same.clone()))
+        let same = same.filter(|_| only_tests && !tests.is_empty());
+        same.map(|run| Round::Ran(run.clone()))
     }
 
     /// The test files that the change touches, and what the tests of the base say of it, as data.
@@ -151,8 +151,8 @@ impl State {
         } else {
             self.crossed_words()
         };
-        let named = |change: &&Change| format!("{} {}", what(change), change.path);
-        let names: Vec<String> = tests.iter().take(MOST_NAMES).map(named).collect();
+        let row = |change: &&Change| format!("{} {}", what(change), change.path);
+        let names: Vec<String> = tests.iter().take(MOST_NAMES).map(row).collect();
         let more = match tests.len().saturating_sub(MOST_NAMES) {
             0 => String::new(),
             more => format!(" and {more} more"),

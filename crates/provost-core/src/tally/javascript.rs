@@ -17,7 +17,7 @@ pub(super) fn mocha(lines: &[&str]) -> Option<Counts> {
             passed,
             ..Counts::default()
         };
-        for (count, word) in lines[at + 1..].iter().map_while(|line| indented(line)) {
+        for (count, word) in lines[at + 1..].iter().map_while(indented) {
             match word {
                 "pending" => counts.skipped = count,
                 "failing" => counts.failed = count,
@@ -69,7 +69,7 @@ pub(super) fn deno(lines: &[&str]) -> Option<Counts> {
 pub(super) fn ava(lines: &[&str]) -> Option<Counts> {
     let mut counts = Counts::default();
     let (mut passed, mut has_end) = (None, false);
-    for (count, words) in lines.iter().filter_map(|line| indented(line)) {
+    for (count, words) in lines.iter().filter_map(indented) {
         match words {
             "test passed" | "tests passed" => passed = Some(count),
             "test failed" | "tests failed" => counts.failed = count,
@@ -123,7 +123,7 @@ pub(super) fn playwright(lines: &[&str]) -> Option<Counts> {
     };
     let first = lines.iter().position(begins)?;
     let mut counts = Counts::default();
-    for (count, word) in lines[first..].iter().filter_map(|line| indented(line)) {
+    for (count, word) in lines[first..].iter().filter_map(indented) {
         match word.split(" (").next() {
             Some("passed" | "flaky") => counts.passed = counts.passed.saturating_add(count),
             Some("failed" | "interrupted") => counts.failed = counts.failed.saturating_add(count),

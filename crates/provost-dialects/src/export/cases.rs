@@ -279,58 +279,60 @@ mod tests {
         }
     }
 
+    /// What runners print of one test that passed, one that failed, and one that was left out.
+    const NAMED: &[(&str, &str)] = &[
+        (
+            "cargo",
+            "test a::b ... ok\ntest c ... FAILED\ntest d ... ignored, slow\n",
+        ),
+        (
+            "nextest",
+            "        PASS [   0.004s] x a::b\n        FAIL [   0.1s] x c\n",
+        ),
+        (
+            "go",
+            "=== RUN X\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.1s)\n--- SKIP: C (0s)\n",
+        ),
+        (
+            "pytest",
+            "t.py::a PASSED  [ 33%]\nt.py::b[x y] FAILED [66%]\nt.py::c SKIPPED (w) [9%]\n",
+        ),
+        (
+            "unittest",
+            "test_a (m.C.test_a) ... ok\ntest_b (m.C) ... FAIL\ntest_c (m.C) ... skipped 'x'\n",
+        ),
+        (
+            "mocha",
+            "  sum\n    ✔ adds (96ms)\n    1) fails\n    - later\n\n  1 passing (5ms)\n  1) sum\n",
+        ),
+        (
+            "jest",
+            "  sum\n    ✓ adds (19 ms)\n    ✕ fails (14 ms)\n    ○ skipped later\n",
+        ),
+        (
+            "vitest",
+            " ✓ a.test.js > adds 2ms\n × a.test.js > fails 24ms\n ↓ a.test.js > later\n",
+        ),
+        ("ava", "  ✔ adds two\n  ✘ [fail]: fails\n  - [skip] later\n"),
+        (
+            "bun",
+            "(pass) adds [0.10ms]\n(fail) fails [3.00ms]\n(skip) later\n",
+        ),
+        (
+            "deno",
+            "adds ... ok (1ms)\nfails ... FAILED (2ms)\nlater ... ignored (0ms)\n",
+        ),
+        (
+            "ctest",
+            "1/3 Test #1: a ....   Passed    0.00 sec\n2/3 Test #2: b ...***Failed   0.02 sec\n3/3 Test #3: c ...***Skipped   0.00 sec\n",
+        ),
+        ("tap", "1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP no\n"),
+    ];
+
     #[test]
     fn runners_name_their_tests() {
-        let cases = [
-            (
-                "cargo",
-                "test a::b ... ok\ntest c ... FAILED\ntest d ... ignored, slow\n",
-            ),
-            (
-                "nextest",
-                "        PASS [   0.004s] x a::b\n        FAIL [   0.1s] x c\n",
-            ),
-            (
-                "go",
-                "=== RUN X\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.1s)\n--- SKIP: C (0s)\n",
-            ),
-            (
-                "pytest",
-                "t.py::a PASSED  [ 33%]\nt.py::b[x y] FAILED [66%]\nt.py::c SKIPPED (w) [9%]\n",
-            ),
-            (
-                "unittest",
-                "test_a (m.C.test_a) ... ok\ntest_b (m.C) ... FAIL\ntest_c (m.C) ... skipped 'x'\n",
-            ),
-            (
-                "mocha",
-                "  sum\n    ✔ adds (96ms)\n    1) fails\n    - later\n\n  1 passing (5ms)\n  1) sum\n",
-            ),
-            (
-                "jest",
-                "  sum\n    ✓ adds (19 ms)\n    ✕ fails (14 ms)\n    ○ skipped later\n",
-            ),
-            (
-                "vitest",
-                " ✓ a.test.js > adds 2ms\n × a.test.js > fails 24ms\n ↓ a.test.js > later\n",
-            ),
-            ("ava", "  ✔ adds two\n  ✘ [fail]: fails\n  - [skip] later\n"),
-            (
-                "bun",
-                "(pass) adds [0.10ms]\n(fail) fails [3.00ms]\n(skip) later\n",
-            ),
-            (
-                "deno",
-                "adds ... ok (1ms)\nfails ... FAILED (2ms)\nlater ... ignored (0ms)\n",
-            ),
-            (
-                "ctest",
-                "1/3 Test #1: a ....   Passed    0.00 sec\n2/3 Test #2: b ...***Failed   0.02 sec\n3/3 Test #3: c ...***Skipped   0.00 sec\n",
-            ),
-            ("tap", "1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP no\n"),
-        ];
-        for (name, text) in cases {
-            let skipped = u64::from(name != "nextest");
+        for (name, text) in NAMED {
+            let skipped = u64::from(*name != "nextest");
             let found = of(text, "", &tally(1, 1, skipped));
             let found = found.unwrap_or_else(|| panic!("{name}"));
             assert_eq!(found[0].outcome, Outcome::Passed, "{name}");
