@@ -60,7 +60,7 @@ pub fn is_background(adapter: Adapter, place: &Endpoint) -> bool {
         let rest = name.strip_suffix(*domain);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    domains(adapter).iter().any(|domain| within(&domain))
+    domains(adapter).iter().any(within)
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ const LONGEST_WORDS: usize = 300;
 /// An interface of model providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
-    /// Anthropic Messages.
+    /// Messages, of Anthropic.
     Messages,
-    /// OpenAI Responses.
+    /// Responses, of `OpenAI`.
     Responses,
-    /// OpenAI Chat Completions.
+    /// Chat Completions, of `OpenAI`.
     Chat,
     /// Gemini `generateContent`.
     Content,
@@ -264,7 +264,7 @@ fn messages(value: &Value) -> Option<Said> {
     })
 }
 
-/// OpenAI counts cached tokens among those that are read.
+/// `OpenAI` counts cached tokens among those that are read.
 fn responses(value: &Value) -> Option<Said> {
     let usage = value
         .pointer("/response/usage")

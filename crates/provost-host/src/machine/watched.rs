@@ -227,7 +227,7 @@ impl Listener<'_> {
     /// What is to become of the program, by all that came since.
     fn listen(&mut self) -> Wish {
         // What cannot be read now is missed at the end, which fails.
-        let heard = self.ears.as_deref_mut().map(|ears| ears.listen());
+        let heard = self.ears.as_deref_mut().map(Ears::listen);
         let heard = heard.and_then(Result::ok).unwrap_or(Wish::Continue);
         let complaint = self.ears.as_deref().and_then(Ears::complaint);
         if let (Some(gauge), Some(complaint)) = (&self.gauge, complaint) {

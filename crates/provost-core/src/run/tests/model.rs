@@ -51,9 +51,9 @@ fn used(input: u64, output: u64, micro_usd: u64) -> Usage {
 }
 
 fn adapted(adapter: Adapter, most: Option<u64>) -> Adapted {
-    let mut adapted = adapter.plain().unwrap();
-    adapted.budget.tokens = most;
-    adapted
+    let mut plain = adapter.plain().unwrap();
+    plain.budget.tokens = most;
+    plain
 }
 
 #[test]
