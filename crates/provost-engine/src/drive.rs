@@ -12,7 +12,7 @@ use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
 use provost_core::run::effect::Effect;
-use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened};
+use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Violation};
 use provost_core::run::{Next, State, Step};
 use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
@@ -134,6 +134,10 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
         if state.pending.is_some() {
             // The outcome of a step may be that somebody wanted its end.
             notice(ports, &mut state)?;
+        }
+        if let Some(stopped) = fact.stopped() {
+            let violation = Violation::Sandbox(stopped);
+            record(ports, &mut state, Fact::Violation(violation))?;
         }
         record(ports, &mut state, fact)?;
     }

@@ -15,6 +15,7 @@ pub mod land;
 pub mod opening;
 pub mod plan;
 pub mod ports;
+pub mod refused;
 pub mod release;
 pub mod replay;
 mod seal;

@@ -64,7 +64,11 @@ pub(crate) struct Written {
 
 /// Reads a contract that is written as the end of its file's name says; else as JSON.
 pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
-    let bytes = read(file, contract::LARGEST)?;
+    written(file, read(file, contract::LARGEST)?)
+}
+
+/// The contract that `bytes` of the file hold.
+pub(crate) fn written(file: &Path, bytes: Vec<u8>) -> Result<Written, Failure> {
     let wrong = |error: &dyn std::error::Error| {
         Failure::of(Code::InputInvalid, error)
             .about(file)

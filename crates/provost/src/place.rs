@@ -210,6 +210,24 @@ impl Place {
         self.root.join("plans")
     }
 
+    /// Where requests are kept that were refused before there was a run, one directory for each.
+    pub(crate) fn refused(&self) -> PathBuf {
+        self.root.join("refused")
+    }
+
+    /// The ids of those requests, oldest first.
+    pub(crate) fn all_refused(&self) -> Result<Vec<String>, Failure> {
+        named(&self.refused(), "run_")
+    }
+
+    /// The refused request that `text` names, unless it names a run.
+    pub(crate) fn find_refused(&self, text: &str) -> Result<Option<String>, Failure> {
+        if text == "last" || meant(&self.runs()?, text, "run")?.is_some() {
+            return Ok(None);
+        }
+        meant(&self.all_refused()?, text, "refused request")
+    }
+
     /// Where chains are kept, one directory for each.
     pub(crate) fn chains(&self) -> PathBuf {
         self.root.join("chains")
@@ -300,10 +318,11 @@ impl Place {
         let plans = named(&self.plans(), "plan_")?;
         let chains = named(&self.chains(), "chain_")?;
         let changes = self.all_changes()?;
+        let refused = self.all_refused()?;
         if text == "last" {
             return self.find_run(text).map(Evidence::Run);
         }
-        let all: Vec<String> = [&runs, &plans, &chains, &changes]
+        let all: Vec<String> = [&runs, &plans, &chains, &changes, &refused]
             .into_iter()
             .flatten()
             .cloned()
@@ -317,6 +336,8 @@ impl Place {
             Evidence::Record(self.plans().join(name))
         } else if chains.contains(&name) {
             Evidence::Record(self.chains().join(name))
+        } else if refused.contains(&name) {
+            Evidence::Record(self.refused().join(name))
         } else {
             Evidence::Run(name)
         })

@@ -36,6 +36,8 @@ pub enum RecordKind {
     Split,
     /// A chain of contracts was run.
     Chain,
+    /// A contract was refused before there was a run.
+    Refused,
 }
 
 /// What is said about the files.

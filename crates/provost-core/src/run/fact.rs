@@ -8,6 +8,7 @@ mod layer;
 mod review;
 mod tested;
 mod told;
+mod violation;
 mod withheld;
 
 pub use cancel::Cancel;
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 pub use tested::{BoxTest, Probe, Probed};
 pub use told::Told;
+pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
 
 use super::{Gate, Step};
@@ -123,9 +125,9 @@ pub enum Fact {
     /// A gate said no.
     #[serde(rename = "gate_failed")]
     Refused(Judgement),
-    /// A gate found something out of scope or out of policy.
+    /// A gate found something out of scope or out of policy, or a sandbox stopped it.
     #[serde(rename = "policy_violation")]
-    Violation(Judgement),
+    Violation(Violation),
     /// The reviewer ended and every process of its box is dead.
     #[serde(rename = "REVIEW_RESULT")]
     Reviewed(Box<ReviewRun>),
@@ -474,7 +476,9 @@ impl Fact {
     pub fn judged(judgement: Judgement) -> Self {
         match (judgement.verdict.allow, judgement.gate) {
             (true, _) => Self::Passed(judgement),
-            (false, Gate::Policy | Gate::Diff | Gate::Tree) => Self::Violation(judgement),
+            (false, Gate::Policy | Gate::Diff | Gate::Tree) => {
+                Self::Violation(Violation::Gate(judgement))
+            }
             (false, Gate::Box | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance) => {
                 Self::Refused(judgement)
             }

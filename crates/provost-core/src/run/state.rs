@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fact::{
     AgentRun, BoxTest, Cancel, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact,
-    Opened, Published, ReviewRun, Salvage, Side, TestRun, Trigger,
+    Opened, Published, ReviewRun, Salvage, Side, TestRun, Trigger, Violation,
 };
 use super::fix::Past;
 use super::{Gate, Next, Round, Step};
@@ -236,7 +236,11 @@ impl State {
                 self.end(Step::Capture)
             }
             Fact::Passed(judgement) => self.judged(judgement, true),
-            Fact::Refused(judgement) | Fact::Violation(judgement) => self.judged(judgement, false),
+            Fact::Refused(judgement) | Fact::Violation(Violation::Gate(judgement)) => {
+                self.judged(judgement, false)
+            }
+            // While the program was at work, so before the outcome of its step.
+            Fact::Violation(Violation::Sandbox(_)) => self.pending.map(|_| ()).ok_or(Misplaced),
             Fact::Reviewed(run) => {
                 self.reviewed = Some(*run);
                 self.end(Step::Review)

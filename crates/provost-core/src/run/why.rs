@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(super) use diff::rows as diff_rows;
 pub use widen::{Edit, Widening, widened};
 
-use super::fact::{CommandRun, Fact, Side};
+use super::fact::{CommandRun, Fact, Side, Violation};
 use super::{BadLedger, Gate, State};
 use crate::agent::background::is_background;
 use crate::code::Code;
@@ -97,7 +97,7 @@ impl Why {
                     let by = format!("step {}", step.as_str().unwrap_or_default());
                     refusals.push(refusal(&state, by, None, verdict));
                 }
-                Fact::Refused(judged) | Fact::Violation(judged) => {
+                Fact::Refused(judged) | Fact::Violation(Violation::Gate(judged)) => {
                     let by = format!("{} gate", judged.gate.name());
                     refusals.push(refusal(&state, by, Some(judged.gate), judged.verdict));
                 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use provost_core::gate::command;
 use provost_core::record::{Event, Record};
-use provost_core::run::fact::{Cleaned, Ending, Fact, Judgement, Side, TestRun};
+use provost_core::run::fact::{
+    Cleaned, Ending, Fact, Judgement, Side, Stopped, TestRun, Violation,
+};
 use provost_core::run::judge::render_ending;
 use provost_core::wording::counted;
 
@@ -128,9 +130,10 @@ fn about(fact: &Fact) -> String {
             counted(captured.changes.len(), "changed file"),
             captured.tree.short()
         ),
-        Fact::Passed(judgement) | Fact::Refused(judgement) | Fact::Violation(judgement) => {
-            judged(judgement)
-        }
+        Fact::Passed(judgement)
+        | Fact::Refused(judgement)
+        | Fact::Violation(Violation::Gate(judgement)) => judged(judgement),
+        Fact::Violation(Violation::Sandbox(stopped)) => refused(stopped),
         Fact::Reviewed(reviewed) => format!(
             "the reviewer {} after {} ms",
             ended(reviewed.run.ending),
@@ -167,6 +170,21 @@ fn ended(ending: Ending) -> String {
 fn name(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What a sandbox stopped, by the first place.
+fn refused(stopped: &Stopped) -> String {
+    let first = stopped.network.first();
+    let place = first.map_or("-", |row| row.target.as_str());
+    let count = usize::try_from(stopped.requests()).unwrap_or(usize::MAX);
+    let requests = counted(count, "refused request");
+    match stopped.network.len() {
+        0 | 1 => format!("{}: {requests} to {place}", name(&stopped.program)),
+        _ => format!(
+            "{}: {requests}, the first to {place}",
+            name(&stopped.program)
+        ),
+    }
 }
 
 fn judged(judgement: &Judgement) -> String {

@@ -4,17 +4,19 @@ mod detach;
 mod flags;
 mod flaws;
 mod notes;
+pub(in crate::cli) mod refused;
 pub(super) mod start;
 
 use std::env::VarError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::{Problem, check, document::Document};
+use provost_core::contract::{self, Problem, check, document::Document};
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Names, WorkspaceChoice};
+use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
+use provost_engine::drive::Source;
 use provost_engine::opening::{self, Request};
 use provost_engine::ports::PortError;
 use provost_host::{clock, ids};
@@ -163,30 +165,27 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     if run.detach && !by_itself {
         return detach::begin(&place, &run_id, run.file.as_deref(), reader);
     }
-    let (document, source) = if let Some(file) = &run.file {
-        let written = input::contract(file)?;
-        (written.document, Some(written.source))
-    } else {
-        let document = flags::typed(run).document(&run_id, now);
-        flaws::check(run, &document, place.repo.checkout())?;
-        (document, None)
+    let Begun { opened, source } = match &run.file {
+        None => {
+            let document = flags::typed(run).document(&run_id, now);
+            flaws::check(run, &document, place.repo.checkout())?;
+            begin(run, &place, document, None)?
+        }
+        Some(file) => {
+            let bytes = input::read(file, contract::LARGEST)?;
+            let written = input::written(file, bytes.clone());
+            let begun = written
+                .and_then(|written| begin(run, &place, written.document, Some(written.source)));
+            begun.inspect_err(|failure| {
+                refused::keep(&place, &run_id, &bytes, &failure.verdict());
+            })?
+        }
     };
     let names = Names {
         run_id,
-        task_id: document.task_id.clone(),
+        task_id: opened.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let request = request(run, document)?;
-    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
-    let places = run.net.places();
-    let typed = agreed::Typed {
-        agent: run.agent.as_deref(),
-        review: run.review.as_deref(),
-        places: &places,
-        credentials: run.net.credentials(),
-    };
-    agreed::to_run(&place, &opened, &typed)?;
-    start::check(&opened, source.as_ref())?;
     let onlooker = Onlooker::new(reader == Reader::Program);
     start::tell_interrupted(&place, &onlooker)?;
     let advice = check::advice(&opened.contract).into_iter();
@@ -200,6 +199,33 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         }
     }
     start::start(place, &names, opened, source.as_ref(), onlooker)
+}
+
+/// A run whose opening is decided.
+struct Begun {
+    opened: Opened,
+    source: Option<Source>,
+}
+
+/// How the run of `document` begins.
+fn begin(
+    run: &Run,
+    place: &Place,
+    document: Document,
+    source: Option<Source>,
+) -> Result<Begun, Failure> {
+    let request = request(run, document)?;
+    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
+    let places = run.net.places();
+    let typed = agreed::Typed {
+        agent: run.agent.as_deref(),
+        review: run.review.as_deref(),
+        places: &places,
+        credentials: run.net.credentials(),
+    };
+    agreed::to_run(place, &opened, &typed)?;
+    start::check(&opened, source.as_ref())?;
+    Ok(Begun { opened, source })
 }
 
 /// What the contract refers to in the checkout and is not there.

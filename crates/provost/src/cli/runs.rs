@@ -12,6 +12,7 @@ use provost_store::registry::Registry;
 use serde_json::{Value, json};
 
 use super::change;
+use super::run::refused;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{Landed, Stage};
@@ -30,9 +31,11 @@ pub(super) struct Which {
 /// Lists all runs, the newest first.
 pub(super) fn list() -> Outcome {
     let place = Place::look()?;
-    let mut runs = place.runs()?;
-    runs.reverse();
-    let rows = rows(&place, &runs);
+    let runs = place.runs()?;
+    let mut rows = rows(&place, &runs);
+    let refused = place.all_refused()?;
+    rows.extend(refused.iter().map(|run_id| refused::row(&place, run_id)));
+    rows.sort_by(|one, other| other["run_id"].as_str().cmp(&one["run_id"].as_str()));
     let text = match rows.as_slice() {
         [] => "no runs yet; `provost run --help` says how to begin one\n".to_owned(),
         rows => table(rows),
@@ -110,6 +113,9 @@ fn line(row: &Value, now: i64, width: usize) -> String {
 /// Shows one run.
 pub(super) fn show(which: &Which) -> Outcome {
     let place = Place::look()?;
+    if let Some(run_id) = place.find_refused(&which.run)? {
+        return refused::show(&place, &run_id);
+    }
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
     let beside = history::beside(&place, &state);

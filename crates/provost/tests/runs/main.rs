@@ -50,6 +50,8 @@ mod promises;
 #[cfg(test)]
 mod proven;
 #[cfg(test)]
+mod refusals;
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod review;

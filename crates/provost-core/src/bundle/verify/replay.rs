@@ -6,7 +6,7 @@
 use super::read::{Bundle, LEDGER};
 use super::report::Finding;
 use crate::record::{Chain, Record};
-use crate::run::fact::{Fact, Judgement, Withheld};
+use crate::run::fact::{Fact, Judgement, Violation, Withheld};
 use crate::run::{Next, State};
 use crate::verdict::Verdict;
 
@@ -91,7 +91,7 @@ fn contradiction(state: &State, fact: &Fact) -> Option<String> {
     match fact {
         Fact::Passed(Judgement { gate, verdict })
         | Fact::Refused(Judgement { gate, verdict })
-        | Fact::Violation(Judgement { gate, verdict }) => {
+        | Fact::Violation(Violation::Gate(Judgement { gate, verdict })) => {
             let again = state.judge(*gate);
             (!same(&again, verdict)).then(|| {
                 format!(

@@ -1,0 +1,162 @@
+//! What was out of policy: what a gate found, or what a sandbox stopped while its program ran.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fact, Judgement};
+use crate::code::Code;
+use crate::net::book::Traffic;
+
+/// The most rows of one event; a program that asks for more places is counted.
+const MOST_ROWS: usize = 32;
+
+/// Something out of scope or out of policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Violation {
+    /// A gate found it.
+    Gate(Judgement),
+    /// The sandbox of a step stopped it.
+    Sandbox(Stopped),
+}
+
+/// What the sandbox of one program stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stopped {
+    /// Whose program it was.
+    pub program: Program,
+    /// Requests for the network that the proxy refused, by place and method.
+    pub network: Vec<RefusedRequest>,
+    /// How many further requests were refused that have no row.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub further: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A program that runs in a sandbox with a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// The agent.
+    Agent,
+    /// The reviewer.
+    Reviewer,
+    /// A step that prepares dependencies.
+    Prepare,
+}
+
+/// Requests of one kind to one place, all refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedRequest {
+    /// Where to, as `host:port`; `-` where a request named no place.
+    pub target: String,
+    /// What was to be done.
+    pub method: String,
+    /// The rule that decided.
+    pub code: Code,
+    /// Why the first of them was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many.
+    pub count: u64,
+}
+
+impl Stopped {
+    /// What of `traffic` was refused, if anything was.
+    fn of<'a>(program: Program, traffic: impl Iterator<Item = &'a Traffic>) -> Option<Self> {
+        let mut stopped = Self {
+            program,
+            network: Vec::new(),
+            further: 0,
+        };
+        for line in traffic.filter(|line| !line.allow) {
+            if stopped.network.len() == MOST_ROWS {
+                stopped.further = stopped.further.saturating_add(line.count);
+                continue;
+            }
+            stopped.network.push(RefusedRequest {
+                target: line.target.clone(),
+                method: line.method.clone(),
+                code: line.code,
+                reason: line.reason.clone(),
+                count: line.count,
+            });
+        }
+        (!stopped.network.is_empty()).then_some(stopped)
+    }
+
+    /// How many requests were refused.
+    pub fn requests(&self) -> u64 {
+        let rows = self.network.iter();
+        rows.fold(self.further, |sum, row| sum.saturating_add(row.count))
+    }
+}
+
+impl Fact {
+    /// What the sandbox stopped of the program whose end this fact tells.
+    ///
+    /// It is recorded before that end, so that no crash between the two can lose it.
+    pub fn stopped(&self) -> Option<Stopped> {
+        match self {
+            Self::AgentEnded(run) => Stopped::of(Program::Agent, run.network.iter()),
+            Self::Reviewed(reviewed) => Stopped::of(Program::Reviewer, reviewed.run.network.iter()),
+            Self::Prepared { layers } => {
+                let made = layers.iter().filter_map(|layer| layer.made.as_ref());
+                Stopped::of(Program::Prepare, made.flat_map(|made| &made.network))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line(target: usize, allow: bool) -> Traffic {
+        Traffic {
+            target: format!("{target}.example:443"),
+            method: "GET".to_owned(),
+            allow,
+            code: if allow {
+                Code::Ok
+            } else {
+                Code::NetworkRefused
+            },
+            reason: None,
+            count: 2,
+            sent: 0,
+            received: 0,
+        }
+    }
+
+    #[test]
+    fn refused_requests_are_listed_up_to_a_number_and_counted_beyond() {
+        let none = [line(1, true)];
+        assert_eq!(Stopped::of(Program::Agent, none.iter()), None);
+        let many: Vec<Traffic> = (0..100).map(|at| line(at, at % 2 == 0)).collect();
+        let stopped = Stopped::of(Program::Agent, many.iter()).unwrap();
+        assert_eq!((stopped.network.len(), stopped.further), (MOST_ROWS, 36));
+        assert_eq!(stopped.requests(), 100);
+    }
+
+    #[test]
+    fn the_two_kinds_are_read_back_as_what_they_are() {
+        let judgement = json!({ "gate": "diff", "verdict": { "allow": false,
+            "code": "DIFF_REFUSED", "reason": "r" } });
+        let read: Violation = serde_json::from_value(judgement).unwrap();
+        assert!(matches!(read, Violation::Gate(_)));
+        let refused = [line(1, false)];
+        let stopped = Stopped::of(Program::Reviewer, refused.iter()).unwrap();
+        let written = serde_json::to_value(Violation::Sandbox(stopped.clone())).unwrap();
+        assert_eq!(written["program"], "reviewer");
+        let read: Violation = serde_json::from_value(written).unwrap();
+        assert_eq!(read, Violation::Sandbox(stopped));
+    }
+}
