@@ -379,14 +379,8 @@ fn boxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Prob
     let place = "/x_provost/tier";
     match tier.parse() {
         Err(error) => problems.add(place, format!("(`{}`) {error}", tier.escape_debug())),
-        Ok(Tier::Landlock) if !net.is_empty() => {
-            let problem = "(`landlock`) cannot hold a grant of the network to its letter; leave \
-                           `x_provost.net` out, or use `namespaces`";
-            problems.add(place, problem);
-        }
-        Ok(Tier::Landlock) if loopback == Some(true) => {
-            let problem = "(`landlock`) has no network of its own, so no loopback; leave \
-                           `x_provost.loopback` out, or use `namespaces`";
+        Ok(Tier::Landlock) if !net.is_empty() || loopback == Some(true) => {
+            let problem = "(`landlock`) can hold no grant and has no loopback; use `namespaces`";
             problems.add(place, problem);
         }
         Ok(Tier::Landlock | Tier::Namespaces) => {}
