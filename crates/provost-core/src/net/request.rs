@@ -174,8 +174,8 @@ impl Request {
         if !plain(self.method.as_bytes()) {
             return Some("the method is none of DELETE, GET, HEAD, OPTIONS, PATCH, POST and PUT");
         }
-        let replaced = |name: &&str| self.fields.all(name).any(|method| !plain(method));
-        if OVERRIDES.iter().any(|name| replaced(&name)) {
+        let replaced = |name: &str| self.fields.all(name).any(|method| !plain(method));
+        if OVERRIDES.iter().any(|name| replaced(name)) {
             return Some("a field names another method");
         }
         let chosen = self.fields.all(MAX_FORWARDS).next().is_some();

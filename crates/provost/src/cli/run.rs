@@ -8,7 +8,7 @@ pub(in crate::cli) mod refused;
 pub(super) mod start;
 
 use std::env::VarError;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use provost_core::code::Code;
