@@ -120,6 +120,7 @@ fn a_key_follows_from_all_that_the_layer_follows_from() {
     let mut other = npm();
     other.run[0].push("--quiet".to_owned());
     let before = ["earlier".to_owned()];
+    let of = |circumstances| key_of(&npm(), &lock, circumstances);
     let oid = Oid::try_from("d".repeat(40).as_str()).unwrap();
     let cases = [
         (
@@ -129,47 +130,31 @@ fn a_key_follows_from_all_that_the_layer_follows_from() {
         ("step", key_of(&other, &lock, usual)),
         (
             "toolchain",
-            key_of(
-                &npm(),
-                &lock,
-                Circumstances {
-                    toolchain: "two",
-                    ..usual
-                },
-            ),
+            of(Circumstances {
+                toolchain: "two",
+                ..usual
+            }),
         ),
         (
             "earlier step",
-            key_of(
-                &npm(),
-                &lock,
-                Circumstances {
-                    before: &before,
-                    ..usual
-                },
-            ),
+            of(Circumstances {
+                before: &before,
+                ..usual
+            }),
         ),
         (
             "loopback",
-            key_of(
-                &npm(),
-                &lock,
-                Circumstances {
-                    loopback: false,
-                    ..usual
-                },
-            ),
+            of(Circumstances {
+                loopback: false,
+                ..usual
+            }),
         ),
         (
             "tree",
-            key_of(
-                &npm(),
-                &lock,
-                Circumstances {
-                    untrusted: Some(&oid),
-                    ..usual
-                },
-            ),
+            of(Circumstances {
+                untrusted: Some(&oid),
+                ..usual
+            }),
         ),
     ];
     let mut seen = BTreeSet::from([first]);
