@@ -17,7 +17,7 @@ mod tests;
 
 pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
-pub use state::{End, Fact, Misplaced, Standing, State};
+pub use state::{End, Fact, Hands, Misplaced, Standing, State};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,6 +41,9 @@ pub struct Chain {
     pub nodes: Vec<Checked>,
     /// The places of the nodes, each after those that it needs.
     pub order: Vec<usize>,
+    /// The contract that the nodes are parts of, if they are: its commands decide about all of them
+    /// together.
+    pub whole: Option<contract::document::Document>,
 }
 
 /// A node whose contract keeps the rules.
@@ -64,8 +67,12 @@ pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Proble
     let needs = problems.needs(document, &places);
     let order = problems.order(document, &needs);
     let contracts = problems.contracts(document, rules);
-    if let Some(parent) = &document.parent {
-        problems.0.extend(grant::judge(document, parent, rules));
+    match &document.parent {
+        Some(parent) => {
+            problems.whole(parent, rules);
+            problems.0.extend(grant::judge(document, parent, rules));
+        }
+        None => problems.orphans(document),
     }
     let (Some(order), Some(contracts)) = (order, contracts) else {
         return Err(problems.0);
@@ -83,6 +90,7 @@ pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Proble
     Ok(Chain {
         nodes: nodes.collect(),
         order,
+        whole: document.parent.clone(),
     })
 }
 
@@ -123,6 +131,30 @@ impl Problems {
             let problem = format!("is not between 1 and {MOST_HANDOFFS}");
             self.add("/max_handoffs".to_owned(), problem);
         }
+    }
+
+    /// What only means something beside a parent, in a chain that names none.
+    fn orphans(&mut self, document: &Document) {
+        for (at, node) in document.nodes.iter().enumerate() {
+            let fields = [
+                ("package", node.package.is_some()),
+                ("drops", !node.drops.is_empty()),
+            ];
+            for (field, _) in fields.into_iter().filter(|(_, there)| *there) {
+                let problem = "is taken from a `parent`, and this chain names none";
+                self.add(format!("/nodes/{at}/{field}"), problem);
+            }
+        }
+    }
+
+    /// The contract that the nodes are parts of keeps the rules itself: its commands are run.
+    fn whole(&mut self, parent: &contract::document::Document, rules: &Rules<'_>) {
+        let value = serde_json::to_value(parent).unwrap_or(Value::Null);
+        let found = check::check(&value, rules);
+        self.0.extend(found.into_iter().map(|problem| Problem {
+            path: format!("/parent{}", problem.path),
+            ..problem
+        }));
     }
 
     /// Where each name is; one that cannot be a name, or is there twice, is a problem.

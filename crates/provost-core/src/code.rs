@@ -161,6 +161,8 @@ catalogue! {
     ChainInvalid = "CHAIN_INVALID" => No,
     /// The results that a node of a chain starts from cannot be merged.
     ChainConflict = "CHAIN_CONFLICT" => No,
+    /// A run is part of a contract that was divided, and the parts together were not accepted.
+    ChainNotAccepted = "CHAIN_NOT_ACCEPTED" => No,
     /// A node of a chain needs another one that was not accepted.
     NeedsRefused = "NEEDS_REFUSED" => No,
 

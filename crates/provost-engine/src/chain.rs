@@ -8,7 +8,7 @@
 
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
-use provost_core::chain::{Chain, End, Fact, Merge, Next, Standing, State, report};
+use provost_core::chain::{Chain, End, Fact, Hands, Merge, Next, Standing, State, report};
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::contract::document::Document;
@@ -37,6 +37,9 @@ pub trait Crew {
     /// Brings a run to its end that somebody else left, and does not wait for it.
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError>;
 
+    /// Runs the commands of the contract that was divided on all results together.
+    fn test(&mut self, order: &Together) -> Result<Verdict, PortError>;
+
     /// Waits until one of the runs ends that were begun or taken up.
     fn ended(&mut self) -> Result<Came, PortError>;
 
@@ -64,6 +67,17 @@ pub struct Order {
     pub contract: Document,
     /// The agent, if it is not that of the chain.
     pub agent: Option<String>,
+}
+
+/// All results of a chain, to be tested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// By which name it is tested; no run has it.
+    pub run_id: String,
+    /// The contract that was divided, with the commit that the chain starts from.
+    pub contract: Document,
+    /// The commit with all results.
+    pub commit: Oid,
 }
 
 /// What became of a run.
@@ -112,6 +126,20 @@ pub struct Task<'a> {
     pub jobs: usize,
     /// Whether nodes that were refused are run again.
     pub again: bool,
+    /// Who works, as the call says.
+    pub hands: &'a Hands,
+}
+
+impl Task<'_> {
+    /// Who works for `node`.
+    fn hands(&self, node: &str) -> Option<Hands> {
+        let checked = self.chain.nodes.iter().find(|it| it.id == node)?;
+        let mut hands = self.hands.clone();
+        if let Some(agent) = &checked.agent {
+            hands.agent.clone_from(agent);
+        }
+        Some(hands)
+    }
 }
 
 /// Runs the chain to its end, from wherever its records say it stands.
@@ -149,6 +177,7 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
                 };
                 record(ports, task, &mut state, fact)?;
             }
+            Next::Test => test(ports, task, &mut state)?,
             Next::Finish(verdict) => {
                 record(ports, task, &mut state, Fact::Finished { verdict })?;
                 seal(ports, task, &state)?;
@@ -177,8 +206,78 @@ fn open(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
         let reason = "the records are about another chain";
         return Err(PortError::new(Code::EvidenceAltered, reason));
     }
+    refuse_other_hands(task, &state)?;
     record(ports, task, &mut state, Fact::Resumed { again: task.again })?;
     Ok(state)
+}
+
+/// Refuses a call that asks for other agents, reviewers or secrets than the runs have that it takes
+/// over: neither would the call be obeyed, nor would anybody know.
+fn refuse_other_hands(task: &Task<'_>, state: &State) -> Result<(), PortError> {
+    let others = state.otherwise(task.again, |node| task.hands(node));
+    let Some((node, was)) = others.first() else {
+        return Ok(());
+    };
+    let reason = match was {
+        Some(was) => format!(
+            "`{node}` was begun with {}, and this call asks for {}",
+            words(was),
+            words(task.hands(node).as_ref().unwrap_or(task.hands))
+        ),
+        None => format!("nothing tells who was to work for `{node}` when it was begun"),
+    };
+    Err(PortError::new(Code::UsageError, reason))
+}
+
+/// Who works, for a person.
+fn words(hands: &Hands) -> String {
+    let review = match &hands.review {
+        Some(review) => format!("the reviewer `{review}`"),
+        None => "no reviewer".to_owned(),
+    };
+    let secrets = counted(hands.credentials.len(), "credential");
+    format!("the agent `{}`, {review} and {secrets}", hands.agent)
+}
+
+/// Tests all results together.
+fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(), PortError> {
+    let bug = |what: &str| PortError::new(Code::Bug, what);
+    let merge = state.together(task.chain);
+    let merge = merge.ok_or_else(|| bug("a node has no result"))?;
+    let whole = task.chain.whole.clone();
+    let mut contract = whole.ok_or_else(|| bug("nothing was divided"))?;
+    contract.rollback.baseline_ref = task.base.to_string();
+    let run_id = ports.crew.name()?;
+    if ports.crew.tell("testing all results together") == Wish::Cancel {
+        let verdict = Verdict::deny(Code::Cancelled, "was not tested: the chain was cancelled");
+        let commit = None;
+        return record(ports, task, state, Fact::Tested { commit, verdict });
+    }
+    let (commit, verdict) = match ports.crew.join(&run_id, &merge)? {
+        Joined::Clean(commit) => {
+            let order = Together {
+                run_id,
+                contract,
+                commit: commit.clone(),
+            };
+            (Some(commit), ports.crew.test(&order)?)
+        }
+        Joined::Conflict(paths) => {
+            let reason = format!(
+                "the results do not go together: {} in conflict, `{}`",
+                counted(paths.len(), "path"),
+                paths.first().map_or("", String::as_str)
+            );
+            let verdict = Verdict::deny(Code::ChainConflict, reason);
+            let details = serde_json::json!({ "paths": paths });
+            (None, verdict.with(details))
+        }
+    };
+    let mark = report::word(&verdict);
+    ports
+        .crew
+        .tell(&format!("together: {mark}, {}", verdict.reason));
+    record(ports, task, state, Fact::Tested { commit, verdict })
 }
 
 /// Begins the run of the node at `at`, if what it needs can be merged.
@@ -216,7 +315,9 @@ fn start(
     let mut contract = checked.contract.document.clone();
     contract.rollback.baseline_ref = base_commit.to_string();
     let digest = contract::digest(&contract);
+    let hands = task.hands(&node);
     let fact = Fact::Started {
+        hands,
         node: node.clone(),
         run_id: run_id.clone(),
         base_commit,

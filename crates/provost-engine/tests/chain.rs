@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use provost_core::chain::{self, Chain, Document, End, Merge, Node, Standing, State};
+use provost_core::chain::{self, Chain, Document, End, Hands, Merge, Node, Standing, State};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
+use provost_core::contract::document::Document as Written;
 use provost_core::contract::typed::Typed;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::verdict::Verdict;
-use provost_engine::chain::{Came, Crew, Joined, Order, Ports, REPORT, Task, drive};
-use provost_engine::ports::{Bundle as _, PortError, Wish};
+use provost_engine::chain::{Came, Crew, Joined, Order, Ports, REPORT, Task, Together, drive};
+use provost_engine::ports::{Bundle as _, Ledger as _, PortError, Wish};
 use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};
 
 /// People who do every run at once when somebody waits for it.
@@ -26,6 +27,8 @@ struct SimCrew {
     refuses: Option<(&'static str, Code)>,
     /// The node whose needs do not go together.
     clashes: bool,
+    /// Whether the results fail together.
+    apart: bool,
     cancelled: bool,
 }
 
@@ -51,6 +54,13 @@ impl Crew for SimCrew {
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
         self.awaited.push_back((node.to_owned(), run_id.to_owned()));
         Ok(())
+    }
+
+    fn test(&mut self, _: &Together) -> Result<Verdict, PortError> {
+        Ok(match self.apart {
+            true => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
+            false => Verdict::allow("fine"),
+        })
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
@@ -83,8 +93,32 @@ impl Crew for SimCrew {
     }
 }
 
+fn hands(agent: &str, review: Option<&str>) -> Hands {
+    Hands {
+        agent: agent.to_owned(),
+        review: review.map(str::to_owned),
+        credentials: Vec::new(),
+    }
+}
+
 /// Two nodes that a third needs, and a fourth of its own.
 fn sample() -> Chain {
+    chain_of(None)
+}
+
+/// The same nodes as parts of one contract.
+fn divided() -> Chain {
+    let whole = Typed {
+        objective: "Do all of it".to_owned(),
+        allow: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+        accept: vec!["pytest -q".to_owned()],
+        timeout_sec: 60,
+        ..Typed::default()
+    };
+    chain_of(Some(whole.document("run", 1_767_225_600_000)))
+}
+
+fn chain_of(parent: Option<Written>) -> Chain {
     let node = |id: &str, needs: &[&str]| {
         let typed = Typed {
             objective: "Do it".to_owned(),
@@ -105,7 +139,7 @@ fn sample() -> Chain {
     };
     let document = Document {
         schema_version: 1,
-        parent: None,
+        parent,
         max_handoffs: 10,
         nodes: vec![
             node("a", &[]),
@@ -126,6 +160,8 @@ struct Ground {
     crew: SimCrew,
     ledger: SimLedger,
     bundle: SimBundle,
+    hands: Hands,
+    again: bool,
 }
 
 impl Ground {
@@ -134,6 +170,8 @@ impl Ground {
             crew: SimCrew::default(),
             ledger: SimLedger::new(power),
             bundle: SimBundle::new(power),
+            hands: hands("ada", None),
+            again: false,
         }
     }
 
@@ -144,7 +182,8 @@ impl Ground {
             sha256: "digest",
             base: &oid("base"),
             jobs: 2,
-            again: false,
+            again: self.again,
+            hands: &self.hands,
         };
         let mut ports = Ports {
             crew: &mut self.crew,
@@ -206,4 +245,65 @@ fn what_is_refused_or_clashes_ends_a_chain_with_its_own_code() {
         (Code::ChainConflict, 3)
     );
     assert_eq!(verdict(|crew| crew.cancelled = true), (Code::Cancelled, 0));
+}
+
+#[test]
+fn parts_of_one_contract_are_accepted_together_or_not_at_all() {
+    let chain = divided();
+    let mut ground = Ground::new(&Power::steady());
+    let state = ground.drive(&chain).unwrap();
+    assert!(state.finished.unwrap().allow && state.tested.unwrap().allow);
+    let mut ground = Ground::new(&Power::steady());
+    ground.crew.apart = true;
+    for _ in 0..2 {
+        let state = ground.drive(&chain).unwrap();
+        let finished = state.finished.unwrap();
+        assert_eq!(
+            (finished.allow, finished.code),
+            (false, Code::AcceptanceFailed)
+        );
+    }
+    // Somebody may ask once more, and every part stays as it is.
+    ground.crew.apart = false;
+    ground.again = true;
+    assert!(ground.drive(&chain).unwrap().finished.unwrap().allow);
+    assert_eq!(ground.crew.begun.len(), 4);
+    // What needs nothing of each other may still not go together.
+    let mut ground = Ground::new(&Power::steady());
+    ground.crew.clashes = true;
+    let state = ground.drive(&chain).unwrap();
+    assert_eq!(state.finished.unwrap().code, Code::ChainConflict);
+}
+
+#[test]
+fn a_call_that_asks_for_others_than_the_runs_have_is_refused() {
+    let chain = sample();
+    let mut ground = Ground::new(&Power::steady());
+    ground.crew.refuses = Some(("d", Code::ApprovalNeeded));
+    ground.drive(&chain).unwrap();
+    let records = ground.ledger.records().len();
+    let reviewed = hands("ada", Some("bob"));
+    let mut secret = hands("ada", None);
+    secret.credentials = vec!["KEY".to_owned()];
+    for other in [hands("eve", None), reviewed.clone(), secret] {
+        ground.hands = other;
+        let error = ground.drive(&chain).unwrap_err();
+        assert_eq!(error.verdict().code, Code::UsageError);
+        assert_eq!(
+            ground.ledger.records().len(),
+            records,
+            "nothing was written"
+        );
+    }
+    // Another agent for what was refused is a wish that can be fulfilled; a review of what was
+    // accepted without one is not.
+    ground.again = true;
+    ground.hands = reviewed;
+    assert!(ground.drive(&chain).is_err());
+    ground.crew.refuses = Some(("d", Code::EmptyDiff));
+    ground.hands = hands("ada", None);
+    ground.drive(&chain).unwrap();
+    ground.crew.refuses = None;
+    ground.hands = hands("eve", None);
+    assert!(ground.drive(&chain).unwrap().finished.unwrap().allow);
 }

@@ -79,15 +79,9 @@ fn id(text: &str) -> Result<Id, Refusal> {
 ///
 /// A node whose contract breaks a rule by itself is passed over: that is said elsewhere.
 pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -> Vec<Problem> {
-    let whole = match contract::resolve(written.clone(), rules.policy, rules.trust) {
-        Ok(whole) => whole,
-        Err(problems) => {
-            let below = |problem: Problem| Problem {
-                path: format!("/parent{}", problem.path),
-                ..problem
-            };
-            return problems.into_iter().map(below).collect();
-        }
+    // What is wrong with it is said where it is checked by itself.
+    let Ok(whole) = contract::resolve(written.clone(), rules.policy, rules.trust) else {
+        return Vec::new();
     };
     let mut found = Vec::new();
     let package = match parent(&whole, document.nodes.len()) {

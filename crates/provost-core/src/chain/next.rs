@@ -18,6 +18,8 @@ pub enum Next {
     PassOver(usize, Verdict),
     /// One of those that are at work has to end first.
     Wait,
+    /// All nodes were accepted alone; what they come to together has to be tested.
+    Test,
     /// Nothing is left.
     Finish(Verdict),
 }
@@ -68,7 +70,11 @@ impl State {
         if !running.is_empty() {
             return Next::Wait;
         }
-        Next::Finish(self.verdict(chain))
+        let verdict = self.verdict(chain);
+        if verdict.allow && chain.whole.is_some() && self.tested.is_none() {
+            return Next::Test;
+        }
+        Next::Finish(verdict)
     }
 
     /// Why the node at `at` can never be run.
@@ -99,7 +105,16 @@ impl State {
     /// A need that another need started from is in that one already. Two results are merged on the
     /// last result that both started from.
     pub fn base(&self, chain: &Chain, at: usize) -> Option<Merge> {
-        let needs = &chain.nodes[at].needs;
+        self.merge(chain, &chain.nodes[at].needs)
+    }
+
+    /// All results of `chain` together, once they are there.
+    pub fn together(&self, chain: &Chain) -> Option<Merge> {
+        self.merge(chain, &chain.order)
+    }
+
+    /// The results of the nodes `needs` as one commit.
+    fn merge(&self, chain: &Chain, needs: &[usize]) -> Option<Merge> {
         let seconds = time::parse(&self.began).map_or(0, |millis| millis / 1000);
         let within = |need: &usize| {
             let mut others = needs.iter().filter(|other| *other != need);
@@ -148,12 +163,17 @@ impl State {
                 _ => Some((id, Verdict::deny(Code::Bug, "was forgotten"))),
             }
         });
-        match refusal {
-            None => {
+        let apart = self.tested.as_ref().filter(|tested| !tested.allow);
+        match (refusal, apart) {
+            (None, Some(tested)) => {
+                let reason = format!("accepted alone, but not together: {}", tested.reason);
+                Verdict::deny(tested.code, reason)
+            }
+            (None, None) => {
                 let nodes = counted(chain.nodes.len(), "node");
                 Verdict::allow(format!("{nodes}, all accepted"))
             }
-            Some((id, verdict)) => {
+            (Some((id, verdict)), _) => {
                 let code = if verdict.allow {
                     Code::Bug
                 } else {

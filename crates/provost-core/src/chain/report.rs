@@ -32,7 +32,7 @@ pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
             row
         })
         .collect();
-    json!({
+    let mut report = json!({
         "schema_version": VERSION,
         "chain_id": id,
         "chain_sha256": state.chain_sha256,
@@ -40,7 +40,11 @@ pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
         "began": state.began,
         "verdict": state.finished,
         "nodes": rows,
-    })
+    });
+    if let Some(tested) = &state.tested {
+        report["together"] = json!(tested);
+    }
+    report
 }
 
 /// What became of a node or a chain, in a word.

@@ -40,6 +40,9 @@ pub enum Fact {
         base_commit: Oid,
         /// SHA-256 of the contract with that base.
         contract_sha256: String,
+        /// Who works for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hands: Option<Hands>,
     },
     /// The run of a node is over.
     #[serde(rename = "NODE_ENDED")]
@@ -63,12 +66,34 @@ pub enum Fact {
         /// Why.
         verdict: Verdict,
     },
+    /// The commands of the contract that was divided ran on all results together.
+    #[serde(rename = "CHAIN_TESTED")]
+    Tested {
+        /// The commit with all results, if they go together.
+        commit: Option<Oid>,
+        /// What the commands say.
+        verdict: Verdict,
+    },
     /// Nothing is left to be done.
     #[serde(rename = "CHAIN_FINISHED")]
     Finished {
         /// What it came to.
         verdict: Verdict,
     },
+}
+
+/// Who works for a node, as the call of the chain says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hands {
+    /// The agent: its name, or its command.
+    pub agent: String,
+    /// The reviewer, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// The secrets that the proxy adds, by the names of their variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
 }
 
 /// How the run of a node ended.
@@ -138,6 +163,10 @@ pub struct State {
     pub began: String,
     /// The nodes that were looked at, by name.
     pub nodes: BTreeMap<String, Standing>,
+    /// Who worked for each node that has a run.
+    pub hands: BTreeMap<String, Option<Hands>>,
+    /// What the commands of the contract that was divided say of all results together.
+    pub tested: Option<Verdict>,
     /// What it came to, once nothing is left to be done.
     pub finished: Option<Verdict>,
 }
@@ -159,7 +188,9 @@ impl Fact {
         let level = match self {
             Self::NotRun { .. } | Self::Lost { .. } | Self::Resumed { .. } => Level::Warn,
             Self::Ended { end, .. } if !end.verdict.allow => Level::Error,
-            Self::Finished { verdict } if !verdict.allow => Level::Error,
+            Self::Tested { verdict, .. } | Self::Finished { verdict } if !verdict.allow => {
+                Level::Error
+            }
             _ => Level::Info,
         };
         Event {
@@ -199,6 +230,8 @@ impl State {
                         base_commit,
                         began: record.event.ts.clone(),
                         nodes: BTreeMap::new(),
+                        hands: BTreeMap::new(),
+                        tested: None,
                         finished: None,
                     });
                 }
@@ -214,8 +247,14 @@ impl State {
         match fact {
             Fact::Opened { .. } => return Err("the chain began before".to_owned()),
             Fact::Resumed { again } => self.reopen(again),
-            Fact::Started { node, run_id, .. } => {
+            Fact::Started {
+                node,
+                run_id,
+                hands,
+                ..
+            } => {
                 self.settle(&node, false)?;
+                self.hands.insert(node.clone(), hands);
                 self.nodes.insert(node, Standing::Running { run_id });
             }
             Fact::Ended { node, end } => {
@@ -230,6 +269,7 @@ impl State {
                 self.settle(&node, false)?;
                 self.nodes.insert(node, Standing::NotRun(verdict));
             }
+            Fact::Tested { verdict, .. } => self.tested = Some(verdict),
             Fact::Finished { verdict } => self.finished = Some(verdict),
         }
         Ok(())
@@ -251,6 +291,10 @@ impl State {
 
     fn reopen(&mut self, again: bool) {
         self.finished = None;
+        let is_decided = |it: &Verdict| {
+            it.allow || (it.exit() == Exit::No && it.code != Code::Cancelled && !again)
+        };
+        self.tested = self.tested.take().filter(is_decided);
         let left = |run_id: String| Some(Standing::Left { run_id });
         let nodes = std::mem::take(&mut self.nodes).into_iter();
         let nodes = nodes.filter_map(|(node, standing)| {
@@ -266,5 +310,27 @@ impl State {
             Some((node, standing?))
         });
         self.nodes = nodes.collect();
+    }
+
+    /// The nodes whose runs, as they are when the chain is called once more, are not what `hands`
+    /// say of each. With `again`, who worked for an accepted result does not matter.
+    pub fn otherwise(
+        &self,
+        again: bool,
+        hands: impl Fn(&str) -> Option<Hands>,
+    ) -> Vec<(String, Option<Hands>)> {
+        let mut then = self.clone();
+        then.reopen(again);
+        let differs = |(node, standing): (&String, &Standing)| {
+            let was = self.hands.get(node).cloned().flatten();
+            let mut now = hands(node);
+            let accepted = matches!(standing, Standing::Ended(end) if end.accepted().is_some());
+            if let (Some(now), Some(was), true) = (&mut now, &was, again && accepted) {
+                now.agent.clone_from(&was.agent);
+            }
+            let has_run = !matches!(standing, Standing::NotRun(_));
+            (has_run && was != now).then(|| (node.clone(), was))
+        };
+        then.nodes.iter().filter_map(differs).collect()
     }
 }

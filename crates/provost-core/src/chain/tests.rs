@@ -78,6 +78,7 @@ fn begin(state: &mut State, node: &str) {
         run_id: format!("run_{node}"),
         base_commit: oid("base"),
         contract_sha256: String::new(),
+        hands: None,
     };
     state.apply(fact).unwrap();
 }
@@ -396,6 +397,7 @@ proptest! {
                     state.nodes.insert(names[at].clone(), Standing::Running { run_id });
                     running.push(at);
                 }
+                Next::Test => prop_assert!(false, "nothing was divided"),
                 Next::PassOver(at, verdict) => {
                     let node = names[at].clone();
                     state.apply(Fact::NotRun { node, verdict }).unwrap();
@@ -425,4 +427,23 @@ proptest! {
         prop_assert_eq!(verdict.allow, all);
         prop_assert!(begun <= chain.nodes.len(), "nothing is run twice");
     }
+}
+
+#[test]
+fn what_is_taken_from_a_parent_needs_one() {
+    let mut alone = document(&[("a", "a", &[])]);
+    let whole = contract::resolve(
+        contract("a"),
+        &CommandPolicy::shipped().unwrap(),
+        Trust::FromFile,
+    );
+    let package = grant::parent(&whole.unwrap(), 1).unwrap();
+    alone.nodes[0].package = Some(package);
+    alone.nodes[0].drops = vec![Dropped {
+        cmd: "pytest -q".to_owned(),
+        reason: "slow".to_owned(),
+    }];
+    let want = ["/nodes/0/package", "/nodes/0/drops"];
+    let want = want.map(|path| (path.to_owned(), Code::ChainInvalid));
+    assert_eq!(checked(&alone).unwrap_err(), want);
 }

@@ -1,13 +1,15 @@
 //! `provost chain`: several contracts as ordinary runs, several at once, with one report.
 
 mod crew;
+mod together;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::chain::{self, Chain, Document, Standing, State, report};
+use provost_core::chain::{self, Chain, Document, Hands, Standing, State, report};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Problem};
@@ -21,9 +23,10 @@ use provost_core::verdict::Verdict;
 use provost_dialects::document;
 use provost_engine::chain::{Ports, Task};
 use provost_engine::drive;
-use provost_engine::opening::{Agent, Origin as _};
+use provost_engine::opening::{self, Agent, Origin as _};
 use provost_engine::ports::Bundle as _;
 use provost_host::machine;
+use provost_store::ledger;
 use serde_json::json;
 
 use super::net::{Again, Net};
@@ -32,7 +35,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::place::Place;
-use crate::session::{KeySigner, RunBundle, SystemClock, ledger, lock};
+use crate::session::{self, KeySigner, RunBundle, SystemClock, lock};
 use crate::show::{Reader, plain};
 use crew::Threads;
 
@@ -104,6 +107,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     };
     let text = serde_json::to_vec_pretty(&document);
     let text = text.map_err(|error| Failure::of(Code::Bug, &error))?;
+    run.refuse_unused(&chain)?;
     let credentials: Vec<&Credential> = run.net.credentials().iter().collect();
     if machine::known(&credentials).is_in(&text) {
         return Err(drive::secret_words().into());
@@ -128,18 +132,26 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         base: &base,
         jobs: run.jobs.map_or_else(processors, usize::from),
         again: run.again,
+        hands: &run.said(),
     };
-    let mut crew = Threads::new(place, run.hands(), reader);
+    let mut crew = Threads::new(place, directory.clone(), run.hands(), reader);
     let state = provost_engine::chain::drive(
         &mut Ports {
             crew: &mut crew,
-            ledger: &mut ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
+            ledger: &mut session::ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
             bundle: &mut bundle,
             signer: &signer,
             clock: &SystemClock,
         },
         &task,
-    )?;
+    )
+    .map_err(|error| match error.verdict().code {
+        Code::UsageError => Failure::from(error).hint(
+            "call the chain with the flags from before; to work with others, change the document: \
+             that is another chain",
+        ),
+        _ => Failure::from(error),
+    })?;
     Ok(answer(&id, &chain, &state, &directory))
 }
 
@@ -165,6 +177,45 @@ fn processors() -> usize {
 }
 
 impl Run {
+    /// Refuses flags that no node would feel.
+    fn refuse_unused(&self, chain: &Chain) -> Result<(), Failure> {
+        let hint = "write the place into `x_provost.net` of the contracts that need it";
+        if let Some(place) = self.net.named() {
+            let reason =
+                format!("`--net {place}`: the contracts of a chain grant places, not a flag");
+            return Err(Failure::new(Code::UsageError, reason).hint(hint));
+        }
+        let granted = |it: &&Credential| {
+            chain.nodes.iter().any(|node| {
+                let extra = node.contract.document.x_provost.as_ref();
+                let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
+                opening::is_granted(&it.endpoint, places)
+            })
+        };
+        match self.net.credentials().iter().find(|it| !granted(it)) {
+            None => Ok(()),
+            Some(it) => {
+                let place = &it.endpoint;
+                let reason = format!("`--credential` for `{place}`: no contract grants that place");
+                Err(Failure::new(Code::UsageError, reason).hint(hint))
+            }
+        }
+    }
+
+    /// Who works for every node, as it is written down.
+    fn said(&self) -> Hands {
+        let text = |agent: Agent| match agent {
+            Agent::Typed(text) | Agent::Named(text) => text,
+        };
+        let hands = self.hands();
+        let credentials = hands.credentials.iter();
+        Hands {
+            agent: text(hands.agent),
+            review: hands.review.map(text),
+            credentials: credentials.map(ToString::to_string).collect(),
+        }
+    }
+
     /// Who works for every node.
     fn hands(&self) -> crew::Hands {
         let typed = |command: &Option<String>, name: &Option<String>| {
@@ -180,6 +231,51 @@ impl Run {
             send: self.named.send.clone(),
         }
     }
+}
+
+/// Refuses to land a part of a contract that was divided before all parts were accepted together.
+pub(super) fn refuse_part(place: &Place, run_id: &str) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::error::Error| Failure::of(Code::EvidenceAltered, error);
+    let Ok(entries) = fs::read_dir(place.chains()) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        let directory = entry.path();
+        let bytes = fs::read(directory.join(LEDGER)).unwrap_or_default();
+        if !bytes
+            .windows(run_id.len())
+            .any(|it| it == run_id.as_bytes())
+        {
+            continue;
+        }
+        let about = |failure: Failure| failure.about(&directory);
+        let document = input::read(&directory.join(DOCUMENT), json::LARGEST)?;
+        let document = json::parse(&document).map_err(|error| about(unreadable(&error)))?;
+        let document = Document::from_value(&document);
+        let document = document.map_err(|error| about(unreadable(&error)))?;
+        let records = ledger::read(&directory.join(LEDGER), Head::genesis())?.records;
+        let state = State::fold(&records).map_err(|error| about(unreadable(&error)))?;
+        let Some(state) = state else { continue };
+        let ends = state.nodes.values();
+        let is_part = ends
+            .filter_map(|standing| match standing {
+                Standing::Ended(end) => Some(&end.run_id),
+                Standing::Running { run_id } | Standing::Left { run_id } => Some(run_id),
+                Standing::NotRun(_) => None,
+            })
+            .any(|id| id == run_id);
+        let accepted = state.tested.as_ref().is_some_and(|tested| tested.allow);
+        if is_part && document.parent.is_some() && !accepted {
+            let id = directory.file_name().unwrap_or_default().to_string_lossy();
+            let reason = match &state.tested {
+                Some(tested) => format!("it is a part of {id}, which together {}", tested.reason),
+                None => format!("it is a part of {id}, whose parts were not tested together yet"),
+            };
+            return Err(Failure::new(Code::ChainNotAccepted, reason)
+                .hint("call `provost chain` with that chain to its end: all parts land, or none"));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a chain, with the contracts that it names by file.
@@ -262,10 +358,21 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
         text += &format!("  {node:width$}  {}\n", row(standing));
         next.extend(step(standing, verdict.allow));
     }
+    if let Some(tested) = &state.tested {
+        let reason = &tested.reason;
+        text += &format!(
+            "  {:width$}  {}  {reason}\n",
+            "together",
+            report::word(tested)
+        );
+    }
     text += &format!(
         "  report   {}\n",
         directory.join(provost_engine::chain::REPORT).display()
     );
+    if state.tested.as_ref().is_some_and(|tested| !tested.allow) {
+        next.push("divide the contract otherwise; the parts do not land as they are".to_owned());
+    }
     for step in next {
         text += &format!("next: {step}\n");
     }

@@ -51,6 +51,11 @@ impl Net {
         places
     }
 
+    /// The first place that a flag grants by itself.
+    pub(super) fn named(&self) -> Option<&Endpoint> {
+        self.net.first()
+    }
+
     /// The secrets, by name.
     pub(super) fn credentials(&self) -> &[Credential] {
         &self.credential

@@ -1,6 +1,7 @@
 //! Runs the nodes of a chain, each in a thread of its own: boxes die with the thread that made them.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -13,13 +14,14 @@ use provost_core::run::State;
 use provost_core::run::fact::Names;
 use provost_core::run::refs::Kind;
 use provost_core::verdict::Verdict;
-use provost_engine::chain::{Came, Crew, Joined, Order};
+use provost_engine::chain::{Came, Crew, Joined, Order, Together};
 use provost_engine::opening::{self, Agent, Request};
 use provost_engine::ports::{PortError, Wish};
 use provost_host::git::{Expected, GitError, Merged, Person};
 use provost_host::{clock, ids};
 
 use super::super::run::{start, workspace};
+use super::together;
 use crate::agreed::{self, Sent};
 use crate::answer::Failure;
 use crate::history::{self, Stage};
@@ -52,6 +54,8 @@ impl Hands {
 /// Threads that drive runs.
 pub(super) struct Threads {
     place: Place,
+    /// The directory of the chain.
+    directory: PathBuf,
     hands: Arc<Hands>,
     onlooker: Onlooker,
     sender: Sender<Came>,
@@ -59,10 +63,11 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(place: Place, hands: Hands, reader: Reader) -> Self {
+    pub(super) fn new(place: Place, directory: PathBuf, hands: Hands, reader: Reader) -> Self {
         let (sender, receiver) = mpsc::channel();
         Self {
             place,
+            directory,
             hands: Arc::new(hands),
             onlooker: Onlooker::new(reader == Reader::Program),
             sender,
@@ -162,6 +167,10 @@ impl Crew for Threads {
         self.spawn(node.to_owned(), run_id.to_owned(), move || {
             take_up(&id, &hands)
         })
+    }
+
+    fn test(&mut self, order: &Together) -> Result<Verdict, PortError> {
+        together::test(order, &self.directory, &mut self.onlooker)
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
