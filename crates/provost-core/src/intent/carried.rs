@@ -165,7 +165,7 @@ mod tests {
             "not declared, but said"
         );
         assert_eq!(
-            named(&[two.clone()], "2", &none),
+            named(std::slice::from_ref(&two), "2", &none),
             None,
             "dirt from before, as it was"
         );

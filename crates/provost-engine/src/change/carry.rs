@@ -2,6 +2,7 @@
 //! that work.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use provost_core::bundle::change::{BASELINE, BEFORE};
 use provost_core::intent::carried::{Past, first};
@@ -89,12 +90,12 @@ fn moved<'a>(
     let mut all = BTreeMap::new();
     for intent in intents {
         let tree = tree(intent);
-        if !all.contains_key(&tree) {
+        if let Entry::Vacant(place) = all.entry(tree) {
             let since = match intent.snapshot {
                 Some(_) => ports.checkout.moved(tree, now.tree.as_deref())?,
                 None => Moved::new(),
             };
-            all.insert(tree, since);
+            place.insert(since);
         }
     }
     Ok(all)

@@ -337,21 +337,30 @@ pub fn promote(
         entry.into_iter().collect()
     })?;
     if let Promoted::Active(promoted, ..) = &answer {
-        let facts = json!({ "workspace_digest": promoted.workspace_digest });
         ports.begin(&intent)?;
-        let mut files = vec![(BEFORE, promoted.report_digest.clone())];
-        if carry.is_some() {
-            // What was declared and what it is judged from fit together.
-            let document = serde_json::to_value(promoted).unwrap_or_default();
-            files.push(ports.keep(intent_id, INTENT, &document)?);
-            let baseline = promoted.baseline_sha256.clone();
-            files.extend(baseline.map(|sha256| (BASELINE, sha256)));
-        }
-        ports.note(Happening::Promoted, promoted, facts, &files)?;
+        note_promoted(ports, promoted, carry.is_some())?;
     } else if let (Some(_), Some(head)) = (&carry, head) {
         ports.chronicle.put_report(intent_id, BEFORE, head)?;
     }
     Ok(answer)
+}
+
+/// Writes down that an intent was promoted, and what it is judged from.
+fn note_promoted(
+    ports: &mut Ports<'_>,
+    promoted: &Intent,
+    carries: bool,
+) -> Result<(), ChangeError> {
+    let facts = json!({ "workspace_digest": promoted.workspace_digest });
+    let mut files = vec![(BEFORE, promoted.report_digest.clone())];
+    if carries {
+        // What was declared and what it is judged from fit together.
+        let document = serde_json::to_value(promoted).unwrap_or_default();
+        files.push(ports.keep(&promoted.intent_id, INTENT, &document)?);
+        let baseline = promoted.baseline_sha256.clone();
+        files.extend(baseline.map(|sha256| (BASELINE, sha256)));
+    }
+    Ok(ports.note(Happening::Promoted, promoted, facts, &files)?)
 }
 
 fn settle(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use provost_core::bundle::change::{BASELINE, BEFORE, BLAST, INTENT, digest};
 use provost_core::intent::answer::Started;
-use provost_core::intent::conflict::{Peer, conflicts, exclusions, peers};
+use provost_core::intent::conflict::{Conflict, Peer, conflicts, exclusions, peers};
 use provost_core::intent::course::Happening;
 use provost_core::intent::hygiene::AtStart;
 use provost_core::intent::queue::{position, waiting};
@@ -180,6 +180,15 @@ struct Asked<'a> {
     waits: bool,
 }
 
+impl Asked<'_> {
+    fn status(&self, found: &[Conflict], seen: Seen<'_>) -> Status {
+        match decide(found, seen, self.request.on_conflict, self.request.policy) {
+            Status::Active if self.waits => Status::Queued,
+            status => status,
+        }
+    }
+}
+
 /// Decides in a turn of the registry.
 fn settle(
     asked: &Asked<'_>,
@@ -199,10 +208,7 @@ fn settle(
         Ok(dirt) => Seen::All(dirt),
         Err(why) => Seen::Nothing(why),
     };
-    let status = match decide(&found, seen, request.on_conflict, request.policy) {
-        Status::Active if asked.waits => Status::Queued,
-        status => status,
-    };
+    let status = asked.status(&found, seen);
     let mut intent = Intent {
         state: match status {
             Status::Active => State::Active,

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use provost_engine::change::ports::{Entry, IntentRegistry as _, Known};
+use provost_store::registry::Registry;
 use serde_json::{Value, json};
 
 use crate::Ground;
@@ -218,4 +220,34 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
     let text = text.replace(real.to_str().unwrap(), "/bin/true");
     std::fs::write(&user, text).unwrap();
     assert_eq!(ask(&["selftest", "claude", "--user"]).0, 1);
+}
+
+#[test]
+fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
+    let ground = Ground::new();
+    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let (code, answer) = ground.change("ada", &["start", "x", "--file", "docs"]);
+    assert_eq!(code, 0, "{answer}");
+    let id = answer["intent_id"].as_str().unwrap();
+    let mut registry = Registry::open(&ground.repo.join(".provost/registry.db")).unwrap();
+    let age = |known: &Known| {
+        let mut intent = known.intents[0].clone();
+        intent.expires_at = 1000;
+        vec![Entry { intent, what: None }]
+    };
+    registry.turn(None, &mut { age }).unwrap();
+    drop(registry);
+    let inside = write_event(&ground, "docs/guide.md");
+    let (code, words) = hook(&ground, "claude", &inside);
+    assert!(code == 2 && words.contains("is expired"), "{words}");
+    assert!(words.contains(&format!("renew {id}")), "{words}");
+    let (code, answer) = ground.change("ada", &["status", id]);
+    assert_eq!(
+        (code, &answer["status"]),
+        (1, &json!("expired")),
+        "{answer}"
+    );
+    let (code, answer) = ground.change("ada", &["renew", id]);
+    assert_eq!(code, 0, "{answer}");
+    assert_eq!(hook(&ground, "claude", &inside).0, 0);
 }
