@@ -57,9 +57,10 @@ impl Crew for SimCrew {
     }
 
     fn test(&mut self, _: &Together) -> Result<Verdict, PortError> {
-        Ok(match self.apart {
-            true => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
-            false => Verdict::allow("fine"),
+        Ok(if self.apart {
+            Verdict::deny(Code::AcceptanceFailed, "a command failed")
+        } else {
+            Verdict::allow("fine")
         })
     }
 
