@@ -109,7 +109,7 @@ fn the_work_of_every_attempt_is_there(scene: &Scene, outcome: &Outcome, task: &s
     assert!(text(&second).contains("+good\n"));
     assert_eq!(text(&second), text("patch.diff"));
     let manifest: Value = serde_json::from_str(&text("manifest.json")).unwrap();
-    let row = &manifest["x_provost"]["earlier_attempts"][0];
+    let row = &manifest["x_provost"]["facts"]["earlier_attempts"][0];
     assert_eq!(row["patch"], first, "{row}");
     assert!(manifest["evidence_hashes"][first].is_string());
     // The objects of both are there, for somebody who has the bundle alone.

@@ -189,7 +189,7 @@ fn a_swept_run_is_replayed_from_its_bundle() {
     {
         scene.git(&["update-ref", "-d", line]);
     }
-    scene.git(&["prune", "--expire=now"]);
+    scene.git(&["gc", "-q", "--prune=now"]);
     let tree = run.text("tree");
     let mut gone = scene.command("git");
     gone.args(["cat-file", "-e", tree]);
