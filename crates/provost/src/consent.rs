@@ -3,6 +3,7 @@
 use provost_core::gate::command;
 use provost_core::run::State;
 
+use crate::history::{Beside, go_on};
 use crate::report::short;
 use crate::show::{headline, plain};
 
@@ -42,4 +43,15 @@ pub(crate) fn given(state: &State) -> String {
         text += &format!("           {row}\n");
     }
     text
+}
+
+/// How somebody goes on with the run `run_id`, which has not ended or is not theirs.
+pub(crate) fn going_on(run_id: &str, beside: &Beside) -> String {
+    if beside.foreign {
+        return format!(
+            "  foreign  you did not begin this run on this machine; it is only looked at\n\
+             hint: provost explain RUN_FOREIGN\nnext: provost verify {run_id}\n"
+        );
+    }
+    format!("next: {}\n", go_on(run_id, beside.stage))
 }

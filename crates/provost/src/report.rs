@@ -17,7 +17,7 @@ use provost_host::git::Lines;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
-use crate::history::{Beside, Closer, Landed, Stage, go_on};
+use crate::history::{Beside, Closer, Landed, Stage};
 use crate::show::{findings, headline, notes, plain};
 use crate::tail::{self, Tail};
 use crate::{consent, times, traffic};
@@ -368,15 +368,8 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
 /// Where the result is, and what comes next.
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
-    if beside.foreign {
-        return format!(
-            "  foreign  you did not begin this run on this machine; it is only looked at\n\
-             hint: provost explain RUN_FOREIGN\nnext: provost verify {run}\n"
-        );
-    }
-    let unsealed = || format!("next: {}\n", go_on(run, beside.stage));
-    if beside.stage != Stage::Sealed {
-        return unsealed();
+    if beside.foreign || beside.stage != Stage::Sealed {
+        return consent::going_on(run, beside);
     }
     match (&state.finished, &state.published, &beside.landed) {
         (_, _, Some(Landed { landing, held })) => {
@@ -411,6 +404,6 @@ fn ending(state: &State, beside: &Beside) -> String {
             let code = verdict.code;
             format!("{remedy}hint: provost explain {code}\nnext: provost why {run}\n{next}")
         }
-        (None, _, None) => unsealed(),
+        (None, _, None) => consent::going_on(run, beside),
     }
 }

@@ -41,6 +41,7 @@ const RULES: &[Rule] = &[
             "base64",
             "ed25519-dalek",
             "flate2",
+            "hmac",
             "schemars",
             "serde",
             "serde_json",
