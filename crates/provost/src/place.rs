@@ -88,6 +88,8 @@ impl Place {
         let mut place = Self::around(directory)?;
         if place.root.symlink_metadata().is_ok() {
             place.judge()?;
+        } else {
+            place.standing = Standing::New;
         }
         Ok(place)
     }

@@ -222,6 +222,7 @@ fn a_step_reaches_nothing_that_is_not_granted() {
     let step = "mkdir deps; curl -sS http://tracker.example.com/ | grep NETWORK_REFUSED > deps/made
         ls /root /home > deps/homes; env > deps/env; test -s deps/made";
     scene.commit(&[("provost.toml", &policy), ("deps.sh", step)]);
+    scene.agree();
     let asked = scene.ask(&["prepare", "--json"]);
     assert_eq!(asked.exit, 0, "{asked:?}");
     let fails = step.replace("test -s deps/made", "false");

@@ -80,6 +80,7 @@ fn check(sample: &Sample<'_>) {
     assert!(lacking.contains(&without.code()), "{without:?}");
 
     scene.commit(&[("provost.toml", &policy)]);
+    scene.agree();
     let prepare = || ask(&scene, sample, &["prepare", "--json"]);
     let first = prepare();
     assert_eq!(first.exit, 0, "{first:?}");

@@ -204,6 +204,17 @@ impl Scene {
         self.spawn(self.provost(&run_arguments(agent, ask)))
     }
 
+    /// Agrees to what the steps of the committed policy reach, as a refusal says.
+    pub(crate) fn agree(&self) {
+        let refused = self.ask(&["prepare", "--json"]);
+        let hint = refused.json["details"]["hint"].as_str();
+        let Some(digest) = hint.and_then(|hint| hint.strip_prefix("provost init --trust ")) else {
+            return;
+        };
+        let agreed = self.ask(&["init", "--trust", digest]);
+        assert_eq!(agreed.exit, 0, "{agreed:?}");
+    }
+
     /// The ids of all runs.
     pub(crate) fn runs(&self) -> BTreeSet<String> {
         let runs = fs::read_dir(self.path("repo/.provost/runs"));
