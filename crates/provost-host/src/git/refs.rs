@@ -105,7 +105,13 @@ impl Repository {
         let arguments = ["rev-list", "--objects", "--quiet", "--stdin"];
         let input = lines.into_bytes();
         let output = self.git.call(&self.at_refs(), &arguments, input)?;
-        let missing = ["missing", "bad object", "unable to read", "Could not read"];
+        let missing = [
+            "missing",
+            "bad object",
+            "bad tree object",
+            "unable to read",
+            "Could not read",
+        ];
         match output.status.success() {
             true => Ok(true),
             false if missing.iter().any(|word| output.words.contains(word)) => Ok(false),

@@ -137,7 +137,7 @@ fn a_touched_file_beside_a_changed_one_does_not_hide_it() {
         matches!(refused, Err(LandError::Dirty { .. })),
         "{refused:?}"
     );
-    assert_eq!(scratch.git(&["status", "--porcelain"]), "M a");
+    assert_eq!(scratch.git(&["status", "--porcelain"]), " M a");
 }
 
 /// Makes something that landing must refuse.

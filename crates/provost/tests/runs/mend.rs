@@ -120,7 +120,7 @@ fn the_work_of_every_attempt_is_there(scene: &Scene, outcome: &Outcome, task: &s
     let pack = fs::File::open(scene.evidence(run, "git/objects.pack")).unwrap();
     let mut index = scene.command("git");
     index
-        .args(["-C", &place, "index-pack", "-q", "--stdin"])
+        .args(["-C", &place, "index-pack", "--stdin"])
         .stdin(pack);
     assert!(index.status().unwrap().success());
     let tree = row["tree"].as_str().unwrap();
