@@ -33,9 +33,9 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn of(part: &Value, what: String) -> Self {
+    fn of(part: &Value, what: &str) -> Self {
         Self {
-            what: plain(&what),
+            what: plain(what),
             digest: sha256(json::canonical(part).as_bytes()),
         }
     }
@@ -84,7 +84,7 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
         format!(", with the key in ${}", key.variable)
     });
     let what = format!("lets the agent `{}` reach {place}{key}", adapted.adapter);
-    Some(Wanted::of(&json!({ "agent": bare }), what))
+    Some(Wanted::of(&json!({ "agent": bare }), &what))
 }
 
 /// What a policy lets steps of preparation reach.
@@ -99,13 +99,13 @@ fn of_steps(steps: &[Step]) -> Option<Wanted> {
         return None;
     }
     let what = format!("lets the step {}", words.join("; "));
-    Some(Wanted::of(&json!({ "prepare": steps }), what))
+    Some(Wanted::of(&json!({ "prepare": steps }), &what))
 }
 
 /// What a policy lets contracts from files reach without a question.
 fn of_place(place: &Endpoint) -> Wanted {
     let what = format!("lets contracts reach {place} unasked");
-    Wanted::of(&json!({ "approve_net": place.to_string() }), what)
+    Wanted::of(&json!({ "approve_net": place.to_string() }), &what)
 }
 
 /// Everything in `policy` that its user has to agree to.

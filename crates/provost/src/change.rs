@@ -121,14 +121,23 @@ impl Identity {
 /// The repositories that somebody's heart beats for.
 pub(crate) type Kept = Arc<Mutex<Vec<PathBuf>>>;
 
+/// The checkouts that requests may be about.
+enum Serves {
+    /// Whichever the caller names: the user typed it.
+    AnyCheckout,
+    /// The one that the server was started in.
+    OneCheckout(PathBuf),
+    /// The server was started outside of every repository.
+    NoCheckout,
+}
+
 /// One agent, and the repositories it works in.
 pub(crate) struct Desk {
     identity: Identity,
     session: Session,
     offices: Vec<Office>,
     registries: Kept,
-    /// The checkout that requests may be about, if not any.
-    bound: Option<Option<PathBuf>>,
+    serves: Serves,
 }
 
 impl Desk {
@@ -155,7 +164,7 @@ impl Desk {
             session,
             offices: Vec::new(),
             registries: Kept::default(),
-            bound: None,
+            serves: Serves::AnyCheckout,
         }
     }
 
@@ -165,20 +174,16 @@ impl Desk {
         let top = here
             .ok()
             .and_then(|here| nearest(&here).map(Path::to_owned));
-        self.bound = Some(top);
+        self.serves = top.map_or(Serves::NoCheckout, Serves::OneCheckout);
     }
 
     /// Refuses a `place` that this desk has nothing to say about.
     fn require_bound(&self, place: &Path) -> Result<(), Trouble> {
-        let Some(bound) = &self.bound else {
-            return Ok(());
-        };
-        if bound.is_some() && nearest(place) == bound.as_deref() {
-            return Ok(());
-        }
-        let only = match bound {
-            Some(top) => format!("it serves `{}` alone", top.display()),
-            None => "it was started in no repository".to_owned(),
+        let only = match &self.serves {
+            Serves::AnyCheckout => return Ok(()),
+            Serves::OneCheckout(top) if nearest(place) == Some(top) => return Ok(()),
+            Serves::OneCheckout(top) => format!("it serves `{}` alone", top.display()),
+            Serves::NoCheckout => "it was started in no repository".to_owned(),
         };
         Err(Trouble::Request(format!(
             "`root` is not the checkout that this server was started in: {only}; \

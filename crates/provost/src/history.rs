@@ -148,10 +148,10 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
     let run_id = &state.names.run_id;
     let tree = state.captured.as_ref().map(|captured| &captured.tree);
     let lines = tree.map(|tree| place.repo.line_counts(&state.opened.base_tree, tree));
-    let stage = stage(place, run_id);
-    let cache = place.cache().ok().filter(|_| stage == Stage::Running);
+    let reached = stage(place, run_id);
+    let cache = place.cache().ok().filter(|_| reached == Stage::Running);
     Beside {
-        stage,
+        stage: reached,
         live: cache.and_then(|cache| machine::live(cache, run_id, state.attempt)),
         foreign: !is_own(place, run_id),
         landed: landed(place, &[run_id.as_str()]).remove(run_id),

@@ -410,6 +410,7 @@ fn here() -> Result<PathBuf, Failure> {
 }
 
 /// Why nothing can be told to be this user's own.
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
 pub(crate) fn refused(error: OwnError) -> Failure {
     let code = match error {
         OwnError::NoPlace => Code::HostFailed,

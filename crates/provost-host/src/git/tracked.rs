@@ -44,9 +44,8 @@ impl Repository {
                 Ok(stat) if stamp::is_settled(&stat, began) => {
                     text.extend(stamp::of(&stat).iter().map(|byte| format!("{byte:02x}")));
                 }
-                Ok(_) => return None,
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => text.push('-'),
-                Err(_) => return None,
+                Ok(_) | Err(_) => return None,
             }
         }
         Some(text)

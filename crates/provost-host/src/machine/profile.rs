@@ -212,7 +212,7 @@ impl Machine {
         };
         let mut files: Vec<&RawPath> = tree.files.iter().filter(walled).map(|it| it.0).collect();
         // A directory of tools can hold more than fits; settings near the root come first.
-        files.sort_by_key(|path| path.as_bytes().iter().filter(|byte| **byte == b'/').count());
+        files.sort_by_key(|path| path.as_bytes().split(|byte| *byte == b'/').count());
         let place = |path: &RawPath| Path::new(TREE).join(path.to_string());
         let walled: BTreeSet<PathBuf> = files.into_iter().take(WALLS).map(place).collect();
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));

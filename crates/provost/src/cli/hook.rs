@@ -156,10 +156,10 @@ fn judged(run: &Run) -> Outcome {
     match asked::answer(run) {
         Ok(notes) if notes.is_empty() => Ok(Answer::silent()),
         Ok(notes) => {
-            let text: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            let lines: Vec<String> = notes.iter().map(|note| format!("note: {note}\n")).collect();
             Ok(Answer::data(
                 json!({ "notes": notes }),
-                crate::show::plain(&text),
+                crate::show::plain(&lines.concat()),
             ))
         }
         Err(Stop::Refused(verdict)) => Ok(verdict.into()),

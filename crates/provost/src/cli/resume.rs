@@ -102,18 +102,12 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         answers.push(answer);
     }
     if answers.is_empty() {
-        let mut text = "nothing to resume".to_owned();
-        if busy > 0 {
-            text += &format!("; {} at work", counted(busy, "run"));
-        }
-        if waiting > 0 {
-            text += &format!("; {} waiting for approval", counted(waiting, "run"));
-        }
-        if foreign > 0 {
-            text += &format!("; {} not begun by you", counted(foreign, "run"));
-        }
-        text += "\n";
-        return Ok(Answer::data(json!([]), text));
+        let left = [
+            (busy, "at work"),
+            (waiting, "waiting for approval"),
+            (foreign, "not begun by you"),
+        ];
+        return Ok(nothing_to_resume(&left));
     }
     // Resuming is done when the runs are sealed, whatever their verdict; of one run that was
     // named, the verdict is the answer.
@@ -124,6 +118,16 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let text = answers.iter().map(|answer| answer.text.as_str()).collect();
     let json = Value::Array(answers.into_iter().map(|answer| answer.json).collect());
     Ok(Answer { exit, json, text })
+}
+
+/// Says that no run was interrupted, and what the runs are that were `left` alone.
+fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
+    let mut text = "nothing to resume".to_owned();
+    for (number, what) in left.iter().filter(|(number, _)| *number > 0) {
+        text += &format!("; {} {what}", counted(*number, "run"));
+    }
+    text += "\n";
+    Answer::data(json!([]), text)
 }
 
 /// Takes the run `run_id` over, and drives it as far as it goes.

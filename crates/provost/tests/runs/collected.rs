@@ -51,7 +51,9 @@ fn is_whole(scene: &Scene) {
     }
     let kept = std::fs::read_dir(scene.path("repo/.git/objects/pack")).unwrap();
     let names = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let held: Vec<String> = names.filter(|name| name.ends_with(".keep")).collect();
+    let held: Vec<String> = names
+        .filter(|name| name.rsplit('.').next() == Some("keep"))
+        .collect();
     assert!(held.is_empty(), "{held:?}");
 }
 

@@ -67,17 +67,17 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
             it["tool_permissions"]["mcp_tools"] = json!(["unheard-of"]);
         }),
         ("CONTRACT_INVALID", |it| {
-            it["tool_permissions"]["mcp_tools"] = json!(["search"])
+            it["tool_permissions"]["mcp_tools"] = json!(["search"]);
         }),
         ("CONTRACT_INVALID", |it| {
-            it["mcp_tool_set"] = json!(["none", "none"])
+            it["mcp_tool_set"] = json!(["none", "none"]);
         }),
         ("CONTRACT_INVALID", |it| it["task_type"] = json!("SEARCH")),
         ("NOT_FOUND", |it| {
-            it["rollback"]["baseline_ref"] = json!("not-here")
+            it["rollback"]["baseline_ref"] = json!("not-here");
         }),
         ("NOT_FOUND", |it| {
-            it["x_provost"]["target"] = json!("not-here")
+            it["x_provost"]["target"] = json!("not-here");
         }),
         ("CONTRACT_INVALID", |it| it["inputs"]["spec"] = json!("")),
         ("CONTRACT_INVALID", |it| it["allowed_paths"] = json!(["**"])),
@@ -86,16 +86,16 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
             it["inputs"]["artifacts"].as_array_mut().unwrap().push(file);
         }),
         ("CONTRACT_INVALID", |it| {
-            it["runtime_options"] = json!({ "runner": "agents" })
+            it["runtime_options"] = json!({ "runner": "agents" });
         }),
         ("CONTRACT_INVALID", |it| {
-            it["runtime_options"] = json!({ "provider": "nobody" })
+            it["runtime_options"] = json!({ "provider": "nobody" });
         }),
         ("CONTRACT_INVALID", |it| {
-            it["role_contract"] = role_contract("not/here.json")
+            it["role_contract"] = role_contract("not/here.json");
         }),
         ("CONTRACT_INVALID", |it| {
-            it["role_contract"] = role_contract("policies/skills.json")
+            it["role_contract"] = role_contract("policies/skills.json");
         }),
         ("CONTRACT_INVALID", |it| {
             it["role_contract"] = role_contract("policies/skills.json#nobody");

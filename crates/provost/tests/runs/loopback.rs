@@ -1,4 +1,4 @@
-//! Servers on 127.0.0.1 and ::1: every sandbox has a loopback of its own, unless it is turned off.
+//! Servers on `127.0.0.1` and `::1`: every sandbox has a loopback of its own, unless it is turned off.
 
 use std::fs;
 use std::net::TcpListener;

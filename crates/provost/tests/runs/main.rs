@@ -16,6 +16,7 @@ mod contracts;
 mod crash;
 #[cfg(test)]
 mod crossed;
+#[cfg(test)]
 mod divided;
 #[cfg(test)]
 mod export;

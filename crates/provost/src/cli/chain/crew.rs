@@ -194,11 +194,14 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
         trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
     };
     // An agent that only the file of the chain names was not typed.
-    let named = |agent: &'_ Agent| match agent {
+    let by_name = |agent: &'_ Agent| match agent {
         Agent::Named(name) => Some(name.clone()),
         Agent::Typed(_) => None,
     };
-    let (mine, review) = (named(&hands.agent), hands.review.as_ref().and_then(named));
+    let (mine, review) = (
+        by_name(&hands.agent),
+        hands.review.as_ref().and_then(by_name),
+    );
     let mine = mine.filter(|_| order.agent.is_none());
     let agent = order.agent.map(Agent::Named);
     // A secret is for the nodes whose contracts grant its place.

@@ -226,8 +226,8 @@ impl<'a> Asked<'a> {
         };
         if self.is_here(at) {
             let is_head = || repo.resolve("HEAD").is_ok_and(|head| head == *commit);
-            let named = !local.starts_with("refs/") || is_head();
-            return Ok(if named { Tie::Named } else { Tie::Leaves });
+            let from_here = !local.starts_with("refs/") || is_head();
+            return Ok(if from_here { Tie::Named } else { Tie::Leaves });
         }
         let elsewhere = repo.is_elsewhere(commit, &binding.base, names);
         Ok(if elsewhere.map_err(git)? {
@@ -278,6 +278,7 @@ impl<'a> Asked<'a> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
 fn git(error: GitError) -> Failure {
     Failure::of(Code::GitFailed, &error)
 }
