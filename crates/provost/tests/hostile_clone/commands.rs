@@ -178,8 +178,8 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Calls every command in `at` as the victim, and gives what each said.
 fn call_all(stage: &Stage, at: &str, traps: &Traps) -> Vec<(String, Touch, Outcome)> {
-    let state = stage.path(at).join(".provost");
-    let before = contents(&state);
+    let root = stage.path(at).join(".provost");
+    let before = contents(&root);
     let outside = contents(&stage.path("victim/outside"));
     let mut said = Vec::new();
     for command in commands(stage) {
@@ -212,7 +212,7 @@ fn call_all(stage: &Stage, at: &str, traps: &Traps) -> Vec<(String, Touch, Outco
                 );
                 assert!(!outcome.says("BUG"), "`{words:?}`: {outcome:?}");
                 assert!(
-                    contents(&state) == before,
+                    contents(&root) == before,
                     "`{words:?}` wrote to the state: {outcome:?}"
                 );
                 said.push((words.join(" "), touch, outcome));
@@ -328,83 +328,87 @@ fn the_state_of_a_submodule_is_no_better() {
     assert_eq!(stage.heard(), [""; 0]);
 }
 
+/// An ordinary run.
+const RUN: &[&str] = &[
+    "run",
+    "x",
+    "--allow",
+    "src",
+    "--accept",
+    "sh check.sh",
+    "--agent-cmd",
+    "true",
+];
+
+/// A link of the checkout, the refusal, and the commands that would write through it.
+const LINKS: &[(&str, &str, &[&[&str]])] = &[
+    (
+        ".provost",
+        "ROOT_UNSAFE",
+        &[
+            &["init"],
+            &["status"],
+            RUN,
+            &["change", "analyze"],
+            &["hook", "bind", "contract.json"],
+        ],
+    ),
+    (
+        ".provost/runs",
+        "ROOT_UNSAFE",
+        &[&["init"], &["runs"], RUN, &["gc"]],
+    ),
+    (
+        ".provost/changes",
+        "ROOT_UNSAFE",
+        &[&["change", "analyze"], &["run", "-f", "x"]],
+    ),
+    (
+        ".provost/registry.db",
+        "ROOT_UNSAFE",
+        &[&["lease", "list"], &["change", "list"]],
+    ),
+    (".provost/boards", "ROOT_UNSAFE", &[&["board", "show"]]),
+    (".PROVOST/runs", "ROOT_UNSAFE", &[&["init"], RUN]),
+    ("provos~1", "ROOT_UNSAFE", &[&["init"]]),
+    (
+        ".claude",
+        "LINK_REFUSED",
+        &[
+            &["hook", "install", "claude"],
+            &["hook", "uninstall", "claude"],
+        ],
+    ),
+    (".codex", "LINK_REFUSED", &[&["hook", "install", "codex"]]),
+    (
+        "out",
+        "LINK_REFUSED",
+        &[
+            &[
+                "contract",
+                "new",
+                "out/new.json",
+                "x",
+                "--allow",
+                "src",
+                "--accept",
+                "true",
+            ],
+            &["analyze", "--write-baseline", "out/baseline.json"],
+            &["snapshot", "--control", ".", "--out", "out/control.json"],
+        ],
+    ),
+    (
+        "base.json.new",
+        "LINK_REFUSED",
+        &[&["analyze", "--write-baseline", "base.json"]],
+    ),
+];
+
 #[test]
 fn links_of_a_checkout_are_not_written_through() {
     let stage = Stage::new();
-    let run = [
-        "run",
-        "x",
-        "--allow",
-        "src",
-        "--accept",
-        "sh check.sh",
-        "--agent-cmd",
-        "true",
-    ];
-    let cases: &[(&str, &str, &[&[&str]])] = &[
-        (
-            ".provost",
-            "ROOT_UNSAFE",
-            &[
-                &["init"],
-                &["status"],
-                &run,
-                &["change", "analyze"],
-                &["hook", "bind", "contract.json"],
-            ],
-        ),
-        (
-            ".provost/runs",
-            "ROOT_UNSAFE",
-            &[&["init"], &["runs"], &run, &["gc"]],
-        ),
-        (
-            ".provost/changes",
-            "ROOT_UNSAFE",
-            &[&["change", "analyze"], &["run", "-f", "x"]],
-        ),
-        (
-            ".provost/registry.db",
-            "ROOT_UNSAFE",
-            &[&["lease", "list"], &["change", "list"]],
-        ),
-        (".provost/boards", "ROOT_UNSAFE", &[&["board", "show"]]),
-        (".PROVOST/runs", "ROOT_UNSAFE", &[&["init"], &run]),
-        ("provos~1", "ROOT_UNSAFE", &[&["init"]]),
-        (
-            ".claude",
-            "LINK_REFUSED",
-            &[
-                &["hook", "install", "claude"],
-                &["hook", "uninstall", "claude"],
-            ],
-        ),
-        (".codex", "LINK_REFUSED", &[&["hook", "install", "codex"]]),
-        (
-            "out",
-            "LINK_REFUSED",
-            &[
-                &[
-                    "contract",
-                    "new",
-                    "out/new.json",
-                    "x",
-                    "--allow",
-                    "src",
-                    "--accept",
-                    "true",
-                ],
-                &["analyze", "--write-baseline", "out/baseline.json"],
-                &["snapshot", "--control", ".", "--out", "out/control.json"],
-            ],
-        ),
-        (
-            "base.json.new",
-            "LINK_REFUSED",
-            &[&["analyze", "--write-baseline", "base.json"]],
-        ),
-    ];
-    for (link, code, calls) in cases {
+    for (link, code, calls) in LINKS {
         traps::linked(&stage, &[link]);
         for words in *calls {
             let outcome = stage.ask("victim", "victim/links", words);

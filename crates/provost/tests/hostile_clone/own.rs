@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::stage::{Outcome, SECRET, Stage};
-use crate::traps;
+use crate::traps::{self, Traps};
 
 const BASE: &[(&str, &str)] = &[
     ("src/a.txt", "base\n"),
@@ -54,6 +54,31 @@ fn victim(stage: &Stage, words: &[&str]) -> Outcome {
     stage.ask("victim", "victim/repo", words)
 }
 
+/// Every command that would go on with a foreign run refuses it, and nothing is reached.
+fn nothing_goes_on(stage: &Stage, traps: &Traps) {
+    let (sealed, open, approved) = (&traps.sealed, &traps.interrupted, &traps.approved);
+    let calls: &[&[&str]] = &[
+        &["resume", open, "--json"],
+        &["resume", approved, "--json"],
+        &["resume", sealed, "--json"],
+        &["retry", sealed, "--json"],
+        &["approve", approved, "--go", "--json"],
+        &["approve", approved, "--json"],
+        &["reject", approved, "--json"],
+        &["cancel", open, "--json"],
+        &["land", sealed, "--json"],
+        &["replay", sealed, "--reexec", "--json"],
+        &["shell", sealed, "--", "true"],
+        &["salvage", "restore", sealed, "--json"],
+        &["export", sealed, "--as", "packet", "--json"],
+    ];
+    for words in calls {
+        let outcome = victim(stage, words);
+        assert!(outcome.says("RUN_FOREIGN"), "{words:?}: {outcome:?}");
+        assert_eq!(stage.heard(), [""; 0], "{words:?}: {outcome:?}");
+    }
+}
+
 #[test]
 fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
     let stage = Stage::new();
@@ -82,27 +107,8 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
             &format!("victim/repo/.provost/runs/{run}"),
         );
     }
-    let (sealed, open, approved) = (&traps.sealed, &traps.interrupted, &traps.approved);
-    let calls: &[&[&str]] = &[
-        &["resume", open, "--json"],
-        &["resume", approved, "--json"],
-        &["resume", sealed, "--json"],
-        &["retry", sealed, "--json"],
-        &["approve", approved, "--go", "--json"],
-        &["approve", approved, "--json"],
-        &["reject", approved, "--json"],
-        &["cancel", open, "--json"],
-        &["land", sealed, "--json"],
-        &["replay", sealed, "--reexec", "--json"],
-        &["shell", sealed, "--", "true"],
-        &["salvage", "restore", sealed, "--json"],
-        &["export", sealed, "--as", "packet", "--json"],
-    ];
-    for words in calls {
-        let outcome = victim(&stage, words);
-        assert!(outcome.says("RUN_FOREIGN"), "{words:?}: {outcome:?}");
-        assert_eq!(stage.heard(), [""; 0], "{words:?}: {outcome:?}");
-    }
+    let sealed = &traps.sealed;
+    nothing_goes_on(&stage, &traps);
     let all = victim(&stage, &["resume"]);
     assert!(
         all.says("nothing to resume") && all.says("not begun by you"),

@@ -194,9 +194,9 @@ fn server(heard: Arc<Mutex<Vec<String>>>) -> String {
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let head = lines.map_while(Result::ok);
-            let head: Vec<String> = head.take_while(|line| !line.is_empty()).collect();
-            heard.lock().unwrap().push(head.join("\n"));
+            let lines = lines.map_while(Result::ok);
+            let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            heard.lock().unwrap().push(request.join("\n"));
             let reply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\ngood\n";
             let _ = stream.write_all(reply.as_bytes());
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -62,41 +63,10 @@ pub(crate) fn set(stage: &Stage) -> Traps {
     stage.git("author", "author/repo", &["commit", "-q", "-m", "traps"]);
     let agent = agent(stage);
     let credential = format!("http://{} X-Key: $CANARY_TOKEN", stage.place);
-    let run = |objective: &str| {
-        let words = [
-            "run",
-            objective,
-            "--allow",
-            "src",
-            "--accept",
-            "sh check.sh",
-            "--agent-cmd",
-            &agent,
-            "--credential",
-            &credential,
-            "--json",
-        ];
-        let before = stage.runs("author/repo");
-        let outcome = ask(&words);
-        assert_eq!(outcome.code(), "OK", "{outcome:?}");
-        let mut runs = stage.runs("author/repo");
-        runs.retain(|run| !before.contains(run));
-        runs.pop().unwrap()
-    };
+    let run = |objective: &str| run(stage, objective, &agent, &credential);
     let sealed = run("sealed");
     let interrupted = run("interrupted");
-    // All that is left of the second is that it was begun.
-    let directory = stage.path("author/repo/.provost/runs").join(&interrupted);
-    let ledger = fs::read_to_string(directory.join("events.jsonl")).unwrap();
-    let first = ledger.lines().next().unwrap().to_owned() + "\n";
-    for entry in fs::read_dir(&directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.file_name().is_some_and(|name| name != "contract.json") {
-            let _ = fs::remove_file(&path);
-            let _ = fs::remove_dir_all(&path);
-        }
-    }
-    fs::write(directory.join("events.jsonl"), first).unwrap();
+    interrupt(&stage.path("author/repo/.provost/runs").join(&interrupted));
     let words = [
         "run",
         "-f",
@@ -140,6 +110,43 @@ pub(crate) fn set(stage: &Stage) -> Traps {
         interrupted,
         approved,
     }
+}
+
+/// A run of the author that was accepted.
+fn run(stage: &Stage, objective: &str, agent: &str, credential: &str) -> String {
+    let words = [
+        "run",
+        objective,
+        "--allow",
+        "src",
+        "--accept",
+        "sh check.sh",
+        "--agent-cmd",
+        agent,
+        "--credential",
+        credential,
+        "--json",
+    ];
+    let before = stage.runs("author/repo");
+    let outcome = stage.ask("author", "author/repo", &words);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let mut runs = stage.runs("author/repo");
+    runs.retain(|run| !before.contains(run));
+    runs.pop().unwrap()
+}
+
+/// Leaves nothing of the run in `directory` but that it was begun.
+fn interrupt(directory: &Path) {
+    let ledger = fs::read_to_string(directory.join("events.jsonl")).unwrap();
+    let first = ledger.lines().next().unwrap().to_owned() + "\n";
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name != "contract.json") {
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+    fs::write(directory.join("events.jsonl"), first).unwrap();
 }
 
 /// The author's repository as a clone, everything in it tracked.
