@@ -130,7 +130,12 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     let mut directories = [parent]
         .into_iter()
         .chain(made.iter().map(PathBuf::as_path));
-    let synced = directories.try_for_each(sync);
+    let synced = directories.try_for_each(sync).or_else(|error| {
+        // Whoever packs refs removes empty directories, and has the ref on disk by then.
+        let packed = error.kind() == ErrorKind::NotFound
+            && value(common_dir, name).is_ok_and(|found| found.as_ref() == Some(oid));
+        if packed { Ok(()) } else { Err(error) }
+    });
     Ok(synced.map_or_else(Made::Unsynced, |()| Made::New))
 }
 
