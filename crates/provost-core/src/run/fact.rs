@@ -1,5 +1,6 @@
 //! The facts a run is made of, as its ledger holds them.
 
+mod agent_run;
 mod cancel;
 mod command;
 mod crossed;
@@ -11,6 +12,7 @@ mod told;
 mod violation;
 mod withheld;
 
+pub use agent_run::{AgentRun, ResultFile};
 pub use cancel::Cancel;
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
 pub use crossed::Crossed;
@@ -27,7 +29,6 @@ pub use withheld::Withheld;
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
-use crate::agent::event::Usage;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::check::Referred;
@@ -35,9 +36,7 @@ use crate::contract::document::Document;
 use crate::contract::limits::Asked;
 use crate::json;
 use crate::lease::Owner;
-use crate::net::book::Traffic;
 use crate::net::credential::Credential;
-use crate::net::model::{Passed, Trouble};
 use crate::object::{ObjectFormat, Oid};
 use crate::prepare;
 use crate::protect::Extra;
@@ -283,76 +282,6 @@ pub struct ContractSource {
     pub path: String,
     /// SHA-256 of its bytes.
     pub sha256: String,
-}
-
-/// One attempt of the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentRun {
-    /// How it ended.
-    pub ending: Ending,
-    /// How long it took.
-    pub wall_ms: u64,
-    /// What it printed.
-    pub stdout: Stream,
-    /// What it complained.
-    pub stderr: Stream,
-    /// The structured result it left.
-    pub result: ResultFile,
-    /// Secrets that were taken out of that result.
-    #[serde(default, skip_serializing_if = "command::none")]
-    pub redacted: u64,
-    /// What it asked of the network.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub network: Vec<Traffic>,
-    /// What it told while it worked, if its program is one that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Box<Told>>,
-    /// What passed between it and its model, if the proxy could read that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Box<Passed>>,
-}
-
-impl AgentRun {
-    /// What it spent: tokens as the proxy counted them, or else by its own word; money by its own
-    /// word.
-    pub fn spent(&self) -> Option<Usage> {
-        let claimed = self.claimed();
-        let Some(model) = self.model.as_ref().filter(|model| !model.unread) else {
-            return claimed.copied();
-        };
-        Some(Usage {
-            micro_usd: claimed.map_or(0, |claimed| claimed.micro_usd),
-            ..model.usage
-        })
-    }
-
-    /// What it spent by its own word.
-    pub fn claimed(&self) -> Option<&Usage> {
-        self.told.as_ref().map(|told| &told.sum.usage)
-    }
-
-    /// Why its model could not be worked with.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.model.as_ref()?.trouble.as_ref()
-    }
-
-    /// Every file that it was heard by.
-    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
-        let events = self.told.iter().map(|told| &told.events);
-        [&self.stdout, &self.stderr].into_iter().chain(events)
-    }
-}
-
-/// What an agent left as its structured result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResultFile {
-    /// Nothing.
-    Absent,
-    /// Something that is no regular, small text file.
-    Unusable(String),
-    /// A text.
-    Text(String),
 }
 
 /// What an agent left, as a tree.
