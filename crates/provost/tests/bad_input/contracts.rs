@@ -41,13 +41,13 @@ fn run(stage: &Stage, contract: &Value, what: &str) -> Seen {
     stage.call(&words).run(what)
 }
 
-/// The same for a contract with which no run begins; nothing is written.
+/// The same for a contract with which no run begins; nothing but the refusal is written.
 fn refused(stage: &Stage, contract: &Value, what: &str) -> Seen {
     let places = ["repo", "cache", "keys"];
-    let before = places.map(|place| stage.listing(place));
+    let before = places.map(|place| stage.listing_beside_refusals(place));
     let seen = run(stage, contract, what);
     for (place, before) in places.iter().zip(before) {
-        assert_same(&before, &stage.listing(place), what);
+        assert_same(&before, &stage.listing_beside_refusals(place), what);
     }
     seen
 }

@@ -182,6 +182,23 @@ impl Stage {
         assert!(left.is_empty(), "{what}: {left:?}");
     }
 
+    /// The same without what `provost run -f` keeps of a contract that it refuses: the sealed record
+    /// of the refusal, the runtime root around it and the key.
+    pub(crate) fn listing_beside_refusals(&self, place: &str) -> BTreeMap<PathBuf, String> {
+        let root = self.at("repo/.provost");
+        let made = [
+            root.clone(),
+            root.join("own"),
+            root.join("runs"),
+            self.at("repo/.git/info/exclude"),
+            self.at("keys/signing.key"),
+            self.at("keys/signing.pub"),
+        ];
+        let mut all = self.listing(place);
+        all.retain(|path, _| !made.contains(path) && !path.starts_with(root.join("refused")));
+        all
+    }
+
     /// Everything below `place` that a call could have written: kind, mode, length and bytes.
     pub(crate) fn listing(&self, place: &str) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();

@@ -275,7 +275,7 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
     };
     let of = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     vec![
-        (start(json!({ "root": 5 })), "`root` is a text"),
+        (start(json!({ "root": 5 })), "`root` is a number"),
         (
             start(json!({ "scope": { "allowed_files": many } })),
             "more than 10000 entries",
@@ -290,14 +290,14 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
         ),
         (
             of("clear_session_runs", json!({ "root": 5 })),
-            "`root` is a text",
+            "`root` is a number",
         ),
         (
             of(
                 "validate_review_claims",
                 json!({ "text": "a", "patch_health_delta": "x" }),
             ),
-            "`patch_health_delta` is a number",
+            "`patch_health_delta` is a string",
         ),
         (
             of(
