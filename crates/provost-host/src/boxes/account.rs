@@ -21,7 +21,13 @@ pub(crate) struct Account {
     /// What the machine could give away when the sandbox began.
     available: Option<u64>,
     sockets: Sockets,
+    /// How many times in a row something may have been hidden beyond the limit.
+    suspicions: u32,
 }
+
+/// So many looks in a row have to find that something may hide: descriptors that are passed on and
+/// processes that begin or end hide for a moment, while other programs of the machine take memory.
+const SUSPICIONS: u32 = 5;
 
 /// Where the kernel lists System V objects, each with the columns that are memory and the bytes
 /// that one of it stands for.
@@ -105,6 +111,7 @@ impl Account {
             device: held::device(),
             available: held::available(),
             sockets,
+            suspicions: 0,
         }
     }
 
@@ -119,13 +126,16 @@ impl Account {
             _ => u64::MAX,
         };
         if crew.mapped().saturating_add(beside) <= most && lost <= most {
+            self.suspicions = 0;
             return false;
         }
         let counted = crew.shared(&held).saturating_add(beside);
         // What hides is at most what the machine has lost, which may be the doing of others, so it
-        // counts only as far as something can hide.
+        // counts only as far as something can hide, and for as long as it does.
         let hidden = || held.most_beside(&crew.pids);
-        counted > most || (lost > most && counted.saturating_add(hidden()) > most)
+        let suspected = lost > most && counted.saturating_add(hidden()) > most;
+        self.suspicions = if suspected { self.suspicions + 1 } else { 0 };
+        counted > most || self.suspicions >= SUSPICIONS
     }
 
     /// Bytes that wait in the sockets of the sandbox.

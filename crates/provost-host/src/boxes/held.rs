@@ -59,7 +59,7 @@ impl Held {
         };
         for pid in pids {
             let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-                held.unseen |= fs::metadata(format!("/proc/{pid}")).is_ok();
+                held.unseen |= is_alive(*pid);
                 continue;
             };
             for entry in open.filter_map(Result::ok) {
@@ -137,7 +137,7 @@ fn numbered(link: &str, prefix: &str) -> Option<u64> {
 /// Whether descriptors are on their way through a socket of `pid`.
 fn passes_descriptors(pid: i32) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
-        return true;
+        return is_alive(pid);
     };
     let waits = |text: String| {
         let count = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
@@ -145,6 +145,20 @@ fn passes_descriptors(pid: i32) -> bool {
     };
     let mut open = open.filter_map(Result::ok);
     open.any(|entry| fs::read_to_string(entry.path()).is_ok_and(waits))
+}
+
+/// Whether `pid` still has memory and descriptors; one that ended has none, also before its parent
+/// asked for its status.
+fn is_alive(pid: i32) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // The name before it may hold anything.
+    let state = text
+        .rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// One mapping of a process.
@@ -221,6 +235,21 @@ mod tests {
         assert_eq!((mappings.len(), &mappings[0]), (2, &want));
         assert_eq!(mappings[1].file, 9);
         assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn a_process_that_ended_hides_nothing() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(is_alive(own));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while is_alive(pid) && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(!is_alive(pid), "it ended and was not waited for");
+        child.wait().unwrap();
+        assert!(!is_alive(pid), "it is gone");
     }
 
     #[test]
