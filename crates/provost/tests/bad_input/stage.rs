@@ -183,7 +183,7 @@ impl Stage {
     }
 
     /// The same without what `provost run -f` keeps of a contract that it refuses: the sealed record
-    /// of the refusal, the runtime root around it and the key.
+    /// of the refusal, the runtime root around it, the key and the empty cache of the repository.
     pub(crate) fn listing_beside_refusals(&self, place: &str) -> BTreeMap<PathBuf, String> {
         let root = self.at("repo/.provost");
         let made = [
@@ -194,8 +194,10 @@ impl Stage {
             self.at("keys/signing.key"),
             self.at("keys/signing.pub"),
         ];
+        let cache = self.at("cache/provost");
         let mut all = self.listing(place);
         all.retain(|path, _| !made.contains(path) && !path.starts_with(root.join("refused")));
+        all.retain(|path, _| *path != cache && path.parent() != Some(&cache));
         all
     }
 

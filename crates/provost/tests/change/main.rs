@@ -304,7 +304,7 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
                 "get_review_receipt",
                 json!({ "root": ".", "receipt_digest": "x", "format": "pdf" }),
             ),
-            "`format` is markdown or structured",
+            "`format` is none of structured, markdown",
         ),
         (
             of(
@@ -315,7 +315,7 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
         ),
         (
             of("evaluate_gates", json!({ "fail_cycles": "yes" })),
-            "is true or false",
+            "`fail_cycles` is a string",
         ),
     ]
 }

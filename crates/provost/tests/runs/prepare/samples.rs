@@ -164,6 +164,7 @@ fn a_project_of_express_with_servers_in_its_tests() {
         accept: "npm test",
         ..Ask::default()
     };
+    scene.agree();
     // The agent starts one as well.
     let judged = scene.run("node --test test && echo good > src/a.txt", &request);
     assert_eq!((judged.code(), judged.exit), ("OK", 0), "{judged:?}");
