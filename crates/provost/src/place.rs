@@ -103,7 +103,7 @@ impl Place {
                 .hint("go into a git repository, or make one with `git init`"),
         })?;
         let root = match std::env::var_os("PROVOST_ROOT") {
-            Some(root) => PathBuf::from(root),
+            Some(root) => std::path::absolute(&root).unwrap_or_else(|_| PathBuf::from(root)),
             None => repo
                 .top()
                 .unwrap_or_else(|| repo.common_dir())

@@ -23,27 +23,6 @@ use crate::show::plain;
 /// The file that marks a root as this user's own.
 const MARK: &str = "own";
 
-/// What Provost keeps in a root.
-const PARTS: [&str; 17] = [
-    "runs",
-    "changes",
-    "boards",
-    "plans",
-    "chains",
-    "detached",
-    "cancel",
-    "releases.jsonl",
-    "releases.lock",
-    "hooks.json",
-    "hook-claude.json",
-    "hook-codex.json",
-    "registry.db",
-    "registry.lock",
-    "registry.db-wal",
-    "registry.db-shm",
-    "registry.db-journal",
-];
-
 /// Whose a root is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -63,13 +42,16 @@ pub(super) fn standing(root: &Path, own: Option<&Own>) -> Result<Standing, Failu
         Err(error) => return Err(super::unusable(root, &error)),
         Ok(found) => sound(root, &found)?,
     }
-    for name in PARTS.iter().chain([&MARK]) {
-        let path = root.join(name);
+    let entries = fs::read_dir(root).map_err(|error| super::unusable(root, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| super::unusable(root, &error))?.path();
         match path.symlink_metadata() {
             Ok(found) => {
                 sound(&path, &found)?;
-                holds |= *name != MARK && (!found.is_dir() || !is_empty(&path));
+                let is_mark = path.file_name().is_some_and(|name| name == MARK);
+                holds |= !is_mark && (!found.is_dir() || !is_empty(&path));
             }
+            // A file that another process has just replaced or removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(super::unusable(&path, &error)),
         }
