@@ -112,13 +112,14 @@ const TOOLS: &[Tool] = &[
         "test verify package install integration-test",
         "compile test-compile validate",
         "-DskipTests -Dmaven.test.skip -Dmaven.test.skip.exec -DskipITs=all -v \
-         -Dmaven.main.skip -Dsurefire.skip -Dmaven.test.failure.ignore -fn --fail-never",
+         -Dmaven.main.skip -Dsurefire.skip -Dmaven.test.failure.ignore -fn --fail-never \
+         -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false",
     ),
     tool(
         "gradle gradlew",
         "test check build",
         "assemble classes testClasses compileJava",
-        "-x=test -x=check --exclude-task=test --exclude-task=check --dry-run -m -PskipTests \
+        "-x=test -x=check -xtest -xcheck --exclude-task=test --exclude-task=check --dry-run -m -PskipTests \
          -DskipTests -v --status",
     ),
     tool(
@@ -212,6 +213,18 @@ const TOOLS: &[Tool] = &[
     ),
 ];
 
+/// Programs that take several options of one letter in one word, and the letters whose value ends
+/// such a word.
+const BUNDLES: &[(&str, &str)] = &[
+    ("pytest py.test", "ckmnoprW"),
+    ("unittest doctest nose2 stestr behave", "kstp"),
+    ("tox nox", "cefpkst"),
+    ("cargo", "pFjZC"),
+    ("make gmake", "CfIjloWE"),
+    ("mypy flake8 pylint ruff black", "cmpj"),
+    ("rspec prove", "IrefPO"),
+];
+
 /// Programs that end well whatever the change is.
 const ALWAYS: &str = ": true false echo printf ls dir cat head tail pwd date whoami id uname which \
     whereis type sleep env printenv hostname seq yes touch mkdir cp mv ln stat file wc basename \
@@ -231,6 +244,9 @@ pub fn of(argv: &[String]) -> Proof {
     };
     let name = name_of(program);
     if has(STARTERS, name) {
+        if let Some(inner) = module(name, rest) {
+            return of(&inner);
+        }
         return match started(name, rest) {
             Some(inner) => of(inner),
             None if name != "env" && rest.iter().all(|word| word.starts_with('-')) => {
@@ -254,11 +270,35 @@ pub fn of(argv: &[String]) -> Proof {
     }
 }
 
+/// The module that Python starts, with its arguments; its name may stand in the same word as `-m`,
+/// and other options of one letter before that.
+fn module(name: &str, rest: &[String]) -> Option<Vec<String>> {
+    if name != "python" && name != "pypy" {
+        return None;
+    }
+    for (at, word) in rest.iter().enumerate() {
+        let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+        let Some((before, attached)) = letters.and_then(|letters| letters.split_once('m')) else {
+            continue;
+        };
+        if !before
+            .bytes()
+            .all(|letter| b"bBdEiIOPqRsSuvVx".contains(&letter))
+        {
+            continue;
+        }
+        let behind = rest.get(at + 1..).unwrap_or_default();
+        let attached = Some(attached.to_owned()).filter(|it| !it.is_empty());
+        let inner: Vec<String> = attached.into_iter().chain(behind.iter().cloned()).collect();
+        return Some(inner).filter(|inner| !inner.is_empty());
+    }
+    None
+}
+
 /// The command that a starter starts.
 fn started<'a>(name: &str, rest: &'a [String]) -> Option<&'a [String]> {
     if name == "python" || name == "pypy" {
-        let at = rest.iter().position(|word| word == "-m")?;
-        return rest.get(at + 1..).filter(|inner| !inner.is_empty());
+        return None;
     }
     let at = rest.iter().position(|word| {
         let digit = word.starts_with(|letter: char| letter.is_ascii_digit());
@@ -275,7 +315,13 @@ fn of_git(rest: &[String]) -> Proof {
     }
     match rest.iter().find(|word| !word.starts_with('-')) {
         Some(word) if word == "grep" => Proof::Checks,
+        // Between two commits nothing of the checkout is looked at.
         Some(word) if word.starts_with("diff") && given("--exit-code --quiet --check") => {
+            let named = rest.iter().take_while(|word| *word != "--");
+            let named: Vec<&String> = named.filter(|word| !word.starts_with('-')).collect();
+            if named.len() > 2 || named.iter().any(|word| word.contains("..")) {
+                return Proof::Nothing("compares two commits, and tests nothing".to_owned());
+            }
             Proof::Checks
         }
         _ => Proof::Nothing("shows what is there, and tests nothing".to_owned()),
@@ -332,6 +378,23 @@ impl Tool {
         }
     }
 
+    /// The options of one letter that `word` is made of, if this program takes such words.
+    fn letters(&self, word: &str) -> Vec<String> {
+        let mut rows = BUNDLES.iter();
+        let row = rows.find(|(programs, _)| {
+            let mut programs = programs.split_ascii_whitespace();
+            programs.any(|program| has(self.programs, program))
+        });
+        let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+        let (Some((_, valued)), Some(letters)) = (row, letters) else {
+            return Vec::new();
+        };
+        let plain = letters
+            .chars()
+            .take_while(|letter| !valued.contains(*letter));
+        plain.map(|letter| format!("-{letter}")).collect()
+    }
+
     /// The first word with which nothing is run.
     fn idle_word<'a>(&self, rest: &'a [String]) -> Option<&'a String> {
         let known = || {
@@ -340,9 +403,9 @@ impl Tool {
         };
         rest.iter().enumerate().find_map(|(at, word)| {
             let next = rest.get(at + 1).map(String::as_str);
-            known()
-                .any(|idle| is_idle(word, next, idle))
-                .then_some(word)
+            let is_known = |word: &str| known().any(|idle| is_idle(word, next, idle));
+            let is_bundled = || self.letters(word).iter().any(|letter| is_known(letter));
+            (is_known(word) || is_bundled()).then_some(word)
         })
     }
 }
@@ -354,7 +417,9 @@ fn is_idle(word: &str, next: Option<&str>, idle: &str) -> bool {
     });
     if let Some((option, wanted)) = idle.split_once('=') {
         let bare = |text: &str| text.trim_start_matches('-').to_owned();
-        return bare(name) == bare(option) && value.or(next) == Some(wanted);
+        // A task of Gradle may be named with the project that has it.
+        let value = value.or(next).map(|it| it.rsplit(':').next().unwrap_or(it));
+        return bare(name) == bare(option) && value == Some(wanted);
     }
     let is_off = value.is_some_and(|value| ["false", "0", "no"].contains(&value));
     let is_long = idle.starts_with("--");

@@ -75,7 +75,7 @@ pub(super) const COMPILED: &[Row] = &[
     oracle(
         "Make and Autotools",
         "make gmake",
-        "makefile gnumakefile bsdmakefile makefile.* gnumakefile.* *.mk *.mak configure \
+        "makefile gnumakefile bsdmakefile makefile.* gnumakefile.* *.mk *.mak *.make configure \
          configure.ac configure.in config.site",
         "",
     ),

@@ -21,6 +21,11 @@ fn commands_that_test_or_check_are_told_apart() {
     use Proof::{Checks, Tests, Unknown};
     for (line, want) in [
         ("pytest -q tests", Tests),
+        ("pytest -khello tests", Tests),
+        ("python3 -mpytest -qx", Tests),
+        ("go test -short ./...", Tests),
+        ("make -kj4 check", Unknown),
+        ("git diff --exit-code HEAD -- src docs", Checks),
         ("pytest -k 'a or b'", Tests),
         ("python -W ignore -m pytest -x", Tests),
         ("python -m unittest discover -v", Tests),
@@ -80,6 +85,20 @@ fn every_program_of_the_command_list_is_in_the_table() {
 }
 
 const IDLE_LINES: &[&str] = &[
+    "python3 -m unittest -vh",
+    "python3 -m unittest -hv tests",
+    "python3 -munittest -h tests",
+    "python3 -Im pytest --co tests",
+    "python3 -Bmpytest --collect-only",
+    "pytest -qh",
+    "cargo test -qh",
+    "make -kn check",
+    "gradle check -xtest",
+    "gradle test -x :test",
+    "gradle test --exclude-task :app:test",
+    "mvn test -Dtest=None -DfailIfNoTests=false",
+    "git diff --quiet HEAD HEAD",
+    "git diff --exit-code main..HEAD",
     "git status",
     "git log -1",
     "git diff",
