@@ -178,6 +178,12 @@ impl Fields {
         named.map(|field| field.value.as_slice())
     }
 
+    /// Every field, its name in lower case.
+    pub(super) fn lower(&self) -> impl Iterator<Item = (String, &[u8])> {
+        let fields = self.0.iter();
+        fields.map(|field| (field.name.to_ascii_lowercase(), field.value.as_slice()))
+    }
+
     /// The value of the one field of this name, if there is one.
     pub(super) fn one(&self, name: &'static str) -> Result<Option<&[u8]>, HeadError> {
         let mut values = self.all(name);

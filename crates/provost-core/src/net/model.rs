@@ -47,7 +47,11 @@ pub enum Purpose {
 impl Purpose {
     /// The purpose of a request with `method` for `path`, which may have a query.
     pub fn of(method: &str, path: &str) -> Self {
-        let path = path.split('?').next().unwrap_or_default();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        // Some servers read the method there.
+        if query.to_ascii_lowercase().contains("_method") {
+            return Self::Unknown;
+        }
         let path = path.trim_end_matches('/');
         if matches!(method, "GET" | "HEAD" | "OPTIONS") {
             // The answer to work that went on without anybody to count it.

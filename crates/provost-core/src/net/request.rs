@@ -174,8 +174,12 @@ impl Request {
         if !plain(self.method.as_bytes()) {
             return Some("the method is none of DELETE, GET, HEAD, OPTIONS, PATCH, POST and PUT");
         }
-        let replaced = |name: &str| self.fields.all(name).any(|method| !plain(method));
-        if OVERRIDES.iter().any(|name| replaced(name)) {
+        // Many servers take `_` in the name of a field for `-`.
+        let overrides = |name: &str| OVERRIDES.contains(&&*name.replace('_', "-"));
+        let only_reads = matches!(&*self.method, "GET" | "HEAD" | "OPTIONS");
+        let replaced =
+            |(name, method): (String, &[u8])| overrides(&name) && (only_reads || !plain(method));
+        if self.fields.lower().any(replaced) {
             return Some("a field names another method");
         }
         let chosen = self.fields.all(MAX_FORWARDS).next().is_some();

@@ -28,6 +28,8 @@ fn what_a_server_would_send_back_goes_out_without_a_secret_or_not_at_all() {
         ("OPTIONS", "max-forwards: 1\r\n"),
         ("POST", "X-HTTP-Method-Override: TRACE\r\n"),
         ("GET", "X-Method-Override: trace\r\n"),
+        ("POST", "X_HTTP_Method_Override: TRACE\r\n"),
+        ("GET", "X-HTTP-Method-Override: POST\r\n"),
     ];
     let tail = |place: &str, fields: &str| {
         format!("HTTP/1.1\r\nHost: {place}\r\n{fields}Connection: close\r\n\r\n")
