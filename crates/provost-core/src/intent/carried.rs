@@ -66,8 +66,8 @@ pub fn first<'a>(path: &RawPath, now: &Workspace, past: &[Past<'a>]) -> Option<&
         let start = one.intent.snapshot.as_ref().map(|it| &it.workspace);
         let was = start.and_then(|start| start.before(path, now));
         if one.moved.contains_key(path) {
-            // It was committed since: whatever was unfinished then is committed.
-            found = None;
+            // It began from another content than the checkout has now: what was unfinished then is
+            // committed, or the checkout went back to before that.
             continue;
         }
         let clean = start.is_some_and(|start| !start.dirty.contains_key(path));
@@ -176,6 +176,28 @@ mod tests {
             Some("two"),
             "its analysis is older"
         );
+    }
+
+    #[test]
+    fn a_checkout_that_went_back_to_before_a_commit_has_its_work_again() {
+        let none = Moved::new();
+        let moved = Moved::from([(RawPath::new("a"), ("2".to_owned(), "1".to_owned()))]);
+        let one = begun("one", 1, &["a"], None);
+        // Declared while the work was committed, before `git reset HEAD~1`.
+        let between = begun("between", 2, &["a"], None);
+        let now = workspace(&[("a", dirt(" M", "1", "2"))]);
+        let past = [
+            Past {
+                intent: &one,
+                moved: &none,
+            },
+            Past {
+                intent: &between,
+                moved: &moved,
+            },
+        ];
+        let found = first(&RawPath::new("a"), &now, &past);
+        assert_eq!(found.map(|one| &*one.intent_id), Some("one"));
     }
 
     #[test]
