@@ -82,6 +82,12 @@ pub fn standing(directory: &Path, name: &str) -> io::Result<Standing> {
     }
 }
 
+/// Whether the hook `name` is ours and refuses what is bound to nothing.
+pub fn requires(directory: &Path, name: &str) -> io::Result<bool> {
+    let text = read(&directory.join(name))?.unwrap_or_default();
+    Ok(text.starts_with(MARK) && text.lines().any(|line| line == "require='--require'"))
+}
+
 /// Installs the hook `name`, which asks `program`; a hook that is there is called after it.
 pub fn install(directory: &Path, name: &str, program: &Path, words: &[&str]) -> io::Result<()> {
     fs::create_dir_all(directory)?;

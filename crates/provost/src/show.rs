@@ -94,7 +94,12 @@ fn render_verdict(verdict: &Verdict) -> String {
     for row in findings(verdict) {
         text += &format!("  {}\n", plain(&row));
     }
-    text + &format!("hint: provost explain {}\n", verdict.code)
+    let hint = verdict.details.as_ref();
+    let hint = hint.and_then(|details| details.get("hint")?.as_str());
+    match hint {
+        Some(hint) => text + &format!("hint: {}\n", plain(hint)),
+        None => text + &format!("hint: provost explain {}\n", verdict.code),
+    }
 }
 
 /// What a verdict wants known although it decides nothing: `details.notes[]`.

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod asked;
 mod settings;
 mod trees;
+mod way;
 
 use std::fs;
 use std::io;
@@ -65,9 +66,13 @@ pub(super) struct Install {
     #[arg(long, requires = "program")]
     user: bool,
 
-    /// Refuse every commit and push that is bound to no contract.
+    /// Refuse every commit and push that is bound to no contract; kept when installed again.
     #[arg(long, conflicts_with = "program")]
     require: bool,
+
+    /// Let what is bound to no contract pass again.
+    #[arg(long, conflicts_with_all = ["program", "require"])]
+    no_require: bool,
 }
 
 #[derive(Args)]
@@ -83,7 +88,8 @@ pub(super) struct Uninstall {
 #[derive(Args)]
 #[command(after_help = "\
 The file must stay where it is and as it is: once it is missing, changed or broken, commits and pushes are
-refused. To change a contract, bind it anew. Changes are measured from the contract's base.
+refused. To change a contract, bind it anew. Changes are measured from the contract's base, or from
+`--base`: bind it anew so when the work of others was pulled in.
 
 Example:
   provost hook bind contract.yaml --branch greeting")]
@@ -94,6 +100,10 @@ pub(super) struct Bind {
     /// The branch to bind, instead of the checkout that you are in.
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
+
+    /// The commit that changes are measured from, instead of the contract's base.
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
 }
 
 #[derive(Args)]
@@ -185,7 +195,8 @@ fn install(place: &Place, install: &Install) -> Outcome {
     let directory = directory(place)?;
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-    let words: &[&str] = if install.require { &["--require"] } else { &[] };
+    let require = install.require || (!install.no_require && requires(&directory)?);
+    let words: &[&str] = if require { &["--require"] } else { &[] };
     for name in HOOKS {
         hooks::install(&directory, name, &program, words)
             .map_err(|error| broken(&error, &directory.join(name)))?;
@@ -195,11 +206,31 @@ fn install(place: &Place, install: &Install) -> Outcome {
         HOOKS.join(", "),
         directory.display()
     );
+    text += unbound_line(require);
     if read(place)?.bindings.is_empty() {
         text += "next: provost hook bind CONTRACT\n";
     }
-    let json = json!({ "directory": directory, "hooks": HOOKS, "require": install.require });
+    let json = json!({ "directory": directory, "hooks": HOOKS, "require": require });
     Ok(Answer::data(json, text))
+}
+
+/// Whether a hook of ours that is installed refuses what is bound to nothing.
+fn requires(directory: &Path) -> Result<bool, Failure> {
+    for name in HOOKS {
+        let found = hooks::requires(directory, name);
+        if found.map_err(|error| broken(&error, &directory.join(name)))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn unbound_line(require: bool) -> &'static str {
+    if require {
+        "what is bound to no contract is refused (--require)\n"
+    } else {
+        "what is bound to no contract passes (--require refuses it)\n"
+    }
 }
 
 fn uninstall(place: &Place) -> Outcome {
@@ -236,15 +267,14 @@ fn status(place: &Place) -> Outcome {
         text += &format!("  {name:21} {word}\n");
         rows.push(json!({ "hook": name, "standing": word }));
     }
+    let require = requires(&directory)?;
+    text += unbound_line(require);
     let (words, agents) = settings::standing(place)?;
     text += &words;
     let bindings = read(place)?.bindings;
     let mut bound = Vec::new();
     for binding in &bindings {
-        let what = match &binding.to {
-            Bound::Checkout(path) => format!("checkout {path}"),
-            Bound::Branch(name) => format!("branch {}", short(name)),
-        };
+        let what = named(&binding.to);
         let problem = match usable(place, binding) {
             Ok(_) => None,
             Err(Stop::Refused(verdict)) => Some(verdict.reason),
@@ -262,9 +292,18 @@ fn status(place: &Place) -> Outcome {
         text += "nothing is bound\n";
     }
     let json = json!({
-        "directory": directory, "hooks": rows, "agents": agents, "bindings": bound,
+        "directory": directory, "hooks": rows, "require": require, "agents": agents,
+        "bindings": bound,
     });
     Ok(Answer::data(json, crate::show::plain(&text)))
+}
+
+/// What is bound, in words.
+fn named(to: &Bound) -> String {
+    match to {
+        Bound::Checkout(path) => format!("checkout {path}"),
+        Bound::Branch(name) => format!("branch {}", short(name)),
+    }
 }
 
 fn short(branch: &str) -> &str {
@@ -287,9 +326,12 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
     let bytes = input::read(&path, json::LARGEST)?;
     let document = input::contract(&path)?.document;
     let origin = GitOrigin(&place.repo);
-    let base = origin.resolve(&document.rollback.baseline_ref);
+    let base = bind.base.as_ref();
+    let base = origin.resolve(base.unwrap_or(&document.rollback.baseline_ref));
+    let to = bound(place, bind.branch.as_deref())?;
+    exists(place, &to)?;
     let binding = Binding {
-        to: bound(place, bind.branch.as_deref())?,
+        to,
         contract: path.display().to_string(),
         sha256: sha256(&bytes),
         base: base?,
@@ -302,7 +344,12 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
     let mut all = read(place)?;
     all.bind(binding.clone());
     write(place, &all)?;
-    let mut text = format!("bound to {}\n", binding.contract);
+    let mut text = format!(
+        "bound {} to {} from {}\n",
+        named(&binding.to),
+        binding.contract,
+        binding.base.short()
+    );
     let directory = directory(place)?;
     let lacks = |name: &&str| {
         let standing = hooks::standing(&directory, name);
@@ -312,6 +359,25 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
         text += "next: provost hook install\n";
     }
     Ok(Answer::data(json!(binding), text))
+}
+
+/// Refuses a branch that is not there: a name with a slip of the pen would hold nothing.
+fn exists(place: &Place, to: &Bound) -> Result<(), Failure> {
+    let Bound::Branch(name) = to else {
+        return Ok(());
+    };
+    let git = |error| Failure::of(Code::GitFailed, &error);
+    let unborn = || {
+        place
+            .repo
+            .head_branch()
+            .map(|head| head.as_ref() == Some(name))
+    };
+    if place.repo.ref_value(name).map_err(git)?.is_some() || unborn().map_err(git)? {
+        return Ok(());
+    }
+    let reason = format!("there is no branch `{}`", short(name));
+    Err(Failure::new(Code::NotFound, reason).hint("make it first: git branch NAME"))
 }
 
 fn unbind(place: &Place, branch: Option<&str>) -> Outcome {

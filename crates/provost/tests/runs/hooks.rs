@@ -1,6 +1,7 @@
 //! Commits and pushes that are held to a contract, with the git of this machine.
 
 mod bound;
+mod way_on;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

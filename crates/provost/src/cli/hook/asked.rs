@@ -1,6 +1,6 @@
 //! Answers the hooks of git: what is about to be committed, pushed, or put on a branch.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -15,7 +15,8 @@ use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
 use provost_host::git::GitError;
 
-use super::{Held, Run, Stop, Which, broken, checkout, read, short, trees, usable};
+use super::trees::{self, Judged};
+use super::{Run, Stop, Which, broken, checkout, read, short, usable, way};
 use crate::answer::Failure;
 use crate::place::Place;
 
@@ -28,7 +29,8 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
         Unbound::Passes
     };
     let all = read(&place)?;
-    let mut asked = Asked::new(&place, &all, unbound)?;
+    let on = way::On::of(run.hook, place.repo.git_dir());
+    let mut asked = Asked::new(&place, &all, unbound, on)?;
     match run.hook {
         Which::PreCommit | Which::PreMergeCommit | Which::PreApplypatch => asked.commit()?,
         Which::PrePush => {
@@ -42,14 +44,19 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
             }
         }
     }
-    let (trees, notes) = (asked.trees, asked.notes);
-    let mut held: Vec<(Oid, Held)> = Vec::new();
-    for (tree, at) in trees {
+    let (trees, notes, on) = (asked.trees, asked.notes, asked.on);
+    let mut judged: Vec<Judged<'_>> = Vec::new();
+    for ((tree, at), what) in trees {
         let binding = all.bindings.get(at);
         let binding = binding.ok_or_else(|| Failure::new(Code::Bug, "a binding is gone"))?;
-        held.push((tree, usable(&place, binding)?));
+        judged.push(Judged {
+            held: usable(&place, binding)?,
+            tree,
+            binding,
+            what,
+        });
     }
-    trees::judge(place, held)?;
+    trees::judge(place, judged, &on)?;
     Ok(notes)
 }
 
@@ -89,13 +96,19 @@ struct Asked<'a> {
     branch: Option<String>,
     /// For each binding, the branches that it holds.
     held: Vec<Vec<String>>,
-    /// Trees, each with the number of the binding that decides about it.
-    trees: BTreeSet<(Oid, usize)>,
+    /// Trees, each with the number of the binding that decides about it, and what git would do.
+    trees: BTreeMap<(Oid, usize), String>,
+    on: way::On,
     notes: Vec<String>,
 }
 
 impl<'a> Asked<'a> {
-    fn new(place: &'a Place, all: &'a Bindings, unbound: Unbound) -> Result<Self, Stop> {
+    fn new(
+        place: &'a Place,
+        all: &'a Bindings,
+        unbound: Unbound,
+        on: way::On,
+    ) -> Result<Self, Stop> {
         let branches = |binding: &Binding| match &binding.to {
             Bound::Branch(name) => Ok(vec![name.clone()]),
             Bound::Checkout(path) => place.repo.branches_at(Path::new(path)),
@@ -108,7 +121,8 @@ impl<'a> Asked<'a> {
             here: checkout(place)?.display().to_string(),
             branch: place.repo.head_branch().map_err(git)?,
             held: held.map_err(git)?,
-            trees: BTreeSet::new(),
+            trees: BTreeMap::new(),
+            on,
             notes: Vec::new(),
         })
     }
@@ -121,10 +135,21 @@ impl<'a> Asked<'a> {
             Decision::Pass => return Ok(()),
             Decision::Refuse => return Err(is_unbound(branch.unwrap_or("this checkout"))),
         };
+        // A plain commit goes on from here, so it strays if this does; a merge may lead back.
+        let repo = &self.place.repo;
+        let head = repo.resolve("HEAD").ok().filter(|_| self.on.is_plain());
+        for binding in &list {
+            if let Some(head) = &head
+                && !repo.follows(head, &binding.base).map_err(git)?
+            {
+                let verdict = strayed(branch.unwrap_or("HEAD"), head, &binding.base);
+                return Err(Stop::Refused(self.on.strayed(verdict, binding)));
+            }
+        }
         let tree = staged(self.place)?;
         for (at, binding) in self.all.bindings.iter().enumerate() {
             if list.contains(&binding) {
-                self.trees.insert((tree.clone(), at));
+                self.trees.insert((tree.clone(), at), String::new());
             }
         }
         Ok(())
@@ -253,11 +278,15 @@ impl<'a> Asked<'a> {
         match Concern::of(tie, descent) {
             Concern::Judge => {
                 let tree = repo.commit_tree(commit).map_err(git)?;
-                self.trees.insert((tree, at));
+                let what = format!("`{}` at {}", short(name), commit.short());
+                self.trees.insert((tree, at), what);
                 Ok(true)
             }
             Concern::Covered => Ok(true),
-            Concern::Strayed => Err(Stop::Refused(strayed(name, commit, &binding.base))),
+            Concern::Strayed => {
+                let verdict = strayed(name, commit, &binding.base);
+                Err(Stop::Refused(self.on.strayed(verdict, binding)))
+            }
             Concern::None => Ok(false),
         }
     }

@@ -1,16 +1,27 @@
 //! Judges the trees that are about to be committed or pushed.
 
 use provost_core::gate::diff::{self, Facts, Rules};
+use provost_core::hook::Binding;
 use provost_core::object::Oid;
 use provost_engine::land::Target as _;
 use provost_host::machine::Machine;
 
+use super::way::On;
 use super::{Held, Stop};
 use crate::answer::Failure;
 use crate::place::Place;
 
+/// A tree that has to be judged.
+pub(super) struct Judged<'a> {
+    pub(super) tree: Oid,
+    pub(super) held: Held,
+    pub(super) binding: &'a Binding,
+    /// The ref and the commit, if git says one.
+    pub(super) what: String,
+}
+
 /// The diff gate about each tree, by the same eyes that look at an agent's work.
-pub(super) fn judge(place: Place, trees: Vec<(Oid, Held)>) -> Result<(), Stop> {
+pub(super) fn judge(place: Place, trees: Vec<Judged<'_>>, on: &On) -> Result<(), Stop> {
     if trees.is_empty() {
         return Ok(());
     }
@@ -19,8 +30,9 @@ pub(super) fn judge(place: Place, trees: Vec<(Oid, Held)>) -> Result<(), Stop> {
     let scratch = format!("hook-{}", std::process::id());
     let mut machine = Machine::new(place.repo, &cache, &cache, &scratch);
     let mut judged = Ok(());
-    for (tree, held) in trees {
-        let changed = machine.changes(&held.base, &tree);
+    for one in trees {
+        let held = &one.held;
+        let changed = machine.changes(&held.base, &one.tree);
         judged = match changed {
             Err(error) => Err(Stop::Failed(error.into())),
             Ok(changed) => {
@@ -39,7 +51,7 @@ pub(super) fn judge(place: Place, trees: Vec<(Oid, Held)>) -> Result<(), Stop> {
                 if verdict.allow {
                     Ok(())
                 } else {
-                    Err(Stop::Refused(verdict))
+                    Err(Stop::Refused(on.refused(verdict, one.binding, &one.what)))
                 }
             }
         };

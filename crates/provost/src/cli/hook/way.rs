@@ -1,0 +1,113 @@
+//! Says what a refusal of a hook of git leaves to do.
+
+use std::path::Path;
+
+use provost_core::hook::{Binding, Bound};
+use provost_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+use super::{Which, named, short};
+
+/// What git is doing while it asks.
+pub(super) struct On {
+    hook: Which,
+    /// The command that ends what git leaves half-way when it is refused.
+    abort: Option<&'static str>,
+}
+
+impl On {
+    /// What git is doing in the git directory `git_dir` when it calls `hook`.
+    pub(super) fn of(hook: Which, git_dir: &Path) -> Self {
+        let action = std::env::var("GIT_REFLOG_ACTION").unwrap_or_default();
+        let action = action.split(' ').next().unwrap_or_default();
+        let there = |name: &str| git_dir.join(name).exists();
+        let abort = match hook {
+            Which::PrePush => None,
+            Which::PreMergeCommit => Some("git merge --abort"),
+            Which::PreApplypatch => Some("git am --abort"),
+            _ if there("rebase-apply/applying") => Some("git am --abort"),
+            _ if there("rebase-merge") || there("rebase-apply") => Some("git rebase --abort"),
+            _ if there("MERGE_HEAD") => Some("git merge --abort"),
+            _ if there("CHERRY_PICK_HEAD") => Some("git cherry-pick --abort"),
+            _ if there("REVERT_HEAD") => Some("git revert --abort"),
+            // A fast-forward has changed the files before it moves the branch.
+            Which::ReferenceTransaction if matches!(action, "merge" | "pull") => {
+                Some("git reset --merge")
+            }
+            Which::PreCommit | Which::ReferenceTransaction => None,
+        };
+        Self { hook, abort }
+    }
+
+    /// Whether a commit is about to be made, and nothing larger is under way.
+    pub(super) fn is_plain(&self) -> bool {
+        self.hook == Which::PreCommit && self.abort.is_none()
+    }
+
+    /// `verdict` of the diff gate about `what`, with who judged and the way on.
+    pub(super) fn refused(&self, verdict: Verdict, binding: &Binding, what: &str) -> Verdict {
+        let before = match (what, self.hook) {
+            ("", _) => String::new(),
+            (what, Which::PrePush) => format!("push of {what}: "),
+            (what, _) => format!("{what}: "),
+        };
+        let reason = format!("{before}{} ({})", verdict.reason, judge(binding));
+        let mut steps = Vec::new();
+        if !verdict.reason.contains("no contract opens it") {
+            let again = bind(binding);
+            steps.push(format!("widen the contract and bind it again: {again}"));
+        }
+        if self.hook != Which::PreCommit {
+            let anew = rebind(binding);
+            steps.push(format!(
+                "is it the work of others that was pulled in? bind the contract to its commit: {anew}"
+            ));
+        }
+        self.with(Verdict { reason, ..verdict }, steps)
+    }
+
+    /// `verdict` about a branch that has left the base of its contract, with the way on.
+    pub(super) fn strayed(&self, verdict: Verdict, binding: &Binding) -> Verdict {
+        let reason = format!("{} ({})", verdict.reason, judge(binding));
+        let anew = rebind(binding);
+        let step = format!("bind the contract to the commit that the work is built on: {anew}");
+        self.with(Verdict { reason, ..verdict }, vec![step])
+    }
+
+    fn with(&self, verdict: Verdict, mut steps: Vec<String>) -> Verdict {
+        if let Some(abort) = self.abort {
+            steps.insert(0, format!("end what git left half-way: {abort}"));
+        }
+        steps.push(format!("provost explain {}", verdict.code));
+        let mut details = match verdict.details.clone() {
+            Some(Value::Object(fields)) => Value::Object(fields),
+            _ => json!({}),
+        };
+        details["hint"] = steps.join("\n      ").into();
+        verdict.with(details)
+    }
+}
+
+/// The contract and what it is bound to.
+fn judge(binding: &Binding) -> String {
+    let file = Path::new(&binding.contract).file_name();
+    let file = file.map_or(binding.contract.clone().into(), |name| {
+        name.to_string_lossy()
+    });
+    let base = binding.base.short();
+    format!("{file}, bound to {} from {base}", named(&binding.to))
+}
+
+/// The command that binds the contract again.
+fn bind(binding: &Binding) -> String {
+    let branch = match &binding.to {
+        Bound::Checkout(_) => String::new(),
+        Bound::Branch(name) => format!(" --branch {}", short(name)),
+    };
+    format!("provost hook bind {}{branch}", binding.contract)
+}
+
+/// The command that binds it to another base.
+fn rebind(binding: &Binding) -> String {
+    format!("{} --base REV (such as origin/main)", bind(binding))
+}
