@@ -60,8 +60,8 @@ pub struct Written {
     mcp: BTreeMap<String, WrittenServer>,
     review: WrittenReview,
     workspace: WrittenWorkspace,
-    #[serde(alias = "sandbox")]
-    r#box: WrittenBox,
+    r#box: Option<WrittenBox>,
+    sandbox: Option<WrittenBox>,
     prepare: Vec<RawStep>,
     limits: Asked,
     approve: WrittenApprove,
@@ -144,6 +144,13 @@ impl TryFrom<Written> for Policy {
             let argv = words(&format!("mcp.{name}.command"), &server.command)?;
             servers.insert(name, argv);
         }
+        let sandbox = match (written.sandbox, written.r#box) {
+            (Some(_), Some(_)) => {
+                let flaw = "[box] is the older name of [sandbox]; use one";
+                return Err(Flaw(flaw.to_owned()));
+            }
+            (one, other) => one.or(other).unwrap_or_default(),
+        };
         let commands = written.commands.allow.iter();
         let commands = commands.map(|text| words("commands.allow", text));
         Ok(Self {
@@ -157,10 +164,10 @@ impl TryFrom<Written> for Policy {
             servers,
             review: written.review.agent,
             workspace: written.workspace.kind,
-            loopback_off: written.r#box.loopback == Some(false),
+            loopback_off: sandbox.loopback == Some(false),
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
-            least_tier: written.r#box.least_tier,
+            least_tier: sandbox.least_tier,
             approve: approve(written.approve)?,
         })
     }

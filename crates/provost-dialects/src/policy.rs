@@ -145,4 +145,16 @@ mod tests {
             assert!(error.starts_with("provost.toml: "), "{error}");
         }
     }
+
+    #[test]
+    fn both_names_of_the_table_of_sandboxes_are_not_taken_together() {
+        let both = parse(b"[box]\nloopback = false\n[sandbox]\nleast_tier = \"landlock\"\n");
+        let said = both.unwrap_err().to_string();
+        assert!(said.contains("older name of [sandbox]"), "{said}");
+        assert!(
+            parse(b"[sandbox]\nloopback = false\n")
+                .unwrap()
+                .loopback_off
+        );
+    }
 }

@@ -4,13 +4,15 @@ use std::path::Path;
 
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::change::Change;
+use provost_core::contract::Contract;
 use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
 use provost_core::run::fact::{AgentRun, Capture, Layered, Side, Stream, TestRun};
-use provost_core::run::{Round, State};
+use provost_core::run::{Gate, Round, State};
 use provost_core::size;
+use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_host::git::Lines;
@@ -25,7 +27,7 @@ use crate::{consent, times, traffic};
 mod earlier;
 mod secrets;
 mod spent;
-mod tested;
+pub(crate) mod tested;
 
 /// What became of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
@@ -46,14 +48,27 @@ pub(crate) fn status(state: &State, at: Stage) -> &'static str {
     match (at, &state.finished) {
         (Stage::Running, _) => "RUNNING",
         (Stage::Waiting, _) => "WAITING",
+        (Stage::Interrupted, None) if is_approved(state) => "APPROVED",
         (Stage::Interrupted, _) | (Stage::Sealed, None) => "INTERRUPTED",
         (Stage::Sealed, Some(verdict)) if verdict.allow => "SUCCESS",
         (Stage::Sealed, Some(_)) => "FAILURE",
     }
 }
 
+/// Whether a person said yes, and nothing has begun since.
+fn is_approved(state: &State) -> bool {
+    let begun = state.gates.contains_key(&Gate::Policy) || !state.past.is_empty();
+    state.approval.is_some() && !begun
+}
+
+/// Whether the sandboxes of this run have no loopback, by the policy, the contract or its tier.
+fn is_loopback_off(state: &State) -> bool {
+    let has = |contract: &Contract| contract.loopback && contract.tier == Tier::Namespaces;
+    !state.opened.loopback || state.contract.as_ref().is_ok_and(|it| !has(it))
+}
+
 fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Value {
-    let gate = |(gate, verdict): (&provost_core::run::Gate, &Verdict)| {
+    let gate = |(gate, verdict): (&Gate, &Verdict)| {
         (
             gate.name().to_owned(),
             json!({ "allow": verdict.allow, "code": verdict.code,
@@ -97,6 +112,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "output": output,
         "secrets": secrets::facts(state),
         "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
+        "loopback": !is_loopback_off(state),
         "attempts": state.attempt,
         "refused_before": earlier::facts(state, bundle),
         "salvaged": state.salvaged,
@@ -211,6 +227,9 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
             text += &format!("           {}\n", plain(hole));
         }
+    }
+    if is_loopback_off(state) {
+        text += "  sandbox  loopback off\n";
     }
     for tail in output {
         text += &format!("  output   {}\n", tail.log.display());

@@ -76,6 +76,16 @@ impl Opened {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let extension = contract.document.x_provost.as_ref();
+        if !self.loopback && extension.and_then(|it| it.loopback) == Some(true) {
+            let problem = "asks for loopback, and the policy turns loopback off: `loopback = false` \
+                           under `[sandbox]` in provost.toml";
+            return Err(vec![Problem {
+                path: "/x_provost/loopback".to_owned(),
+                code: Code::ContractInvalid,
+                problem: problem.to_owned(),
+            }]);
+        }
         if let Some(lack) = self.lacks(contract.tier) {
             return Err(vec![Problem {
                 path: "/x_provost/tier".to_owned(),
@@ -91,8 +101,8 @@ impl Opened {
         let least = self.least_tier;
         if tier < least {
             return Some(format!(
-                "is weaker than the policy of the repository accepts: `least_tier` under `[box]` in \
-                 provost.toml is `{least}`"
+                "is weaker than the policy of the repository accepts: `least_tier` under \
+                 `[sandbox]` in provost.toml is `{least}`"
             ));
         }
         if tier == Tier::Namespaces {

@@ -263,6 +263,15 @@ fn acceptance(state: &State, verdict: &Verdict) -> Vec<Row> {
                 format!("it has to pass; what it printed is in {log}"),
             )
         };
+        if verdict.code == Code::TestsFewer && problem.contains("`strict_acceptance`") {
+            let strict = "/runtime_options/strict_acceptance";
+            return Row {
+                contract: Some(Clause::at(state, strict)),
+                widening: vec![Widening::set(strict, json!(false))],
+                note: Some("a runner that reports how many tests it ran passes as well".to_owned()),
+                ..made
+            };
+        }
         if verdict.code == Code::TestsFewer {
             return Row {
                 widening: vec![Widening::set("/x_provost/permit/fewer_tests", json!(true))],

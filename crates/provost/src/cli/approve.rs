@@ -11,7 +11,7 @@ use super::duration::seconds;
 use super::net::Again;
 use super::resume;
 use crate::answer::{Answer, Outcome};
-use crate::history::Beside;
+use crate::history::{self, Beside, Stage};
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::session::{self, Session};
@@ -74,6 +74,10 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&approve.run)?;
     let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let go = resume::Go::On("resume", &approve.again.send);
+    if approve.go && is_approved(&place, &run_id, approve.digest.as_deref()) {
+        return resume::take_over(&run_id, &go, reader);
+    }
     let mut session = Session::open(place, &run_id)?;
     let lasts = Duration::from_secs(approve.lasts);
     let seen = approve.digest.as_deref();
@@ -86,12 +90,20 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     }
     if approve.go {
         onlooker.line(text.trim_end());
-        let go = resume::Go::On("resume", &approve.again.send);
         return resume::take_over(&run_id, &go, reader);
     }
     text += &format!("next: provost resume {run_id}\n");
     let json = json!({ "run_id": run_id, "approved": approval, "question": state.question() });
     Ok(Answer::data(json, text))
+}
+
+/// Whether the run has a yes to what was `seen` already, is the user's own, and has not ended.
+fn is_approved(place: &Place, run_id: &str, seen: Option<&str>) -> bool {
+    let open =
+        history::stage(place, run_id) == Stage::Interrupted && history::is_own(place, run_id);
+    let state = history::state(place, run_id).ok().filter(|_| open);
+    let approval = state.and_then(|state| state.approval);
+    approval.is_some_and(|it| seen.is_none_or(|seen| seen == it.digest))
 }
 
 /// Records a no, which ends the run.

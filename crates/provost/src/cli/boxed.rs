@@ -13,7 +13,10 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::size;
 use provost_core::tier::Tier;
-use provost_host::boxes::{self, BoxError, Command, Control, Ended, How, Launcher, Profile, Stdin};
+use provost_engine::opening::Origin as _;
+use provost_host::boxes::{
+    self, BoxError, Command, Control, Ended, How, Launcher, Network, Profile, Stdin,
+};
 use provost_host::machine::user_toolchain;
 use serde_json::json;
 use signal_hook::consts::SIGINT;
@@ -22,6 +25,8 @@ use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::origin::GitOrigin;
+use crate::place::Place;
 use crate::show::{Reader, tell};
 use crate::traffic;
 
@@ -125,6 +130,10 @@ fn in_a_box(boxed: Boxed) -> Outcome {
     profile.limits.wall_seconds = boxed.timeout;
     boxed.limits.hold(&mut profile.limits);
     boxed.net.open(&mut profile);
+    if profile.network == Network::Loopback && is_loopback_off()? {
+        profile.network = Network::Deny;
+        tell("provost box: loopback off, by `[sandbox]` of provost.toml at HEAD");
+    }
     let scratch = Scratch::make()?;
     let command = scratch.command(boxed.command, Stdin::Null);
     let running =
@@ -153,6 +162,19 @@ fn in_a_box(boxed: Boxed) -> Outcome {
     answer.json["tier"] = json!(profile.tier);
     answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
     Ok(answer)
+}
+
+/// Whether the policy of the repository around this directory turns loopback off.
+fn is_loopback_off() -> Result<bool, Failure> {
+    let Ok(place) = Place::around(Path::new(".")) else {
+        return Ok(false);
+    };
+    let origin = GitOrigin(&place.repo);
+    // Without a commit there is no policy.
+    let Ok(head) = origin.resolve("HEAD") else {
+        return Ok(false);
+    };
+    Ok(origin.policy(&origin.tree(&head)?)?.loopback_off)
 }
 
 fn places(

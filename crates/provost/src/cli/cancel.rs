@@ -92,7 +92,7 @@ fn end(place: &Place, run_id: &str, reader: Reader) -> Result<State, Failure> {
 }
 
 /// What is said to somebody who is too late.
-fn over(state: &State) -> Failure {
+pub(super) fn over(state: &State) -> Failure {
     let run = &state.names.run_id;
     let end = match &state.finished {
         Some(verdict) if verdict.allow => "it was accepted".to_owned(),

@@ -11,6 +11,7 @@ use crate::answer::{Answer, Outcome};
 use crate::history;
 use crate::place::Place;
 use crate::progress::Onlooker;
+use crate::report;
 use crate::session;
 use crate::show::Reader;
 
@@ -36,6 +37,7 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let run_id = place.find_run(&land.run)?;
     super::chain::refuse_part(&place, &run_id)?;
     let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
+    let state = history::state(&place, &run_id).ok();
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     let landed = session::land(place, &run_id, &land.again.send, &mut onlooker);
     onlooker.clear();
@@ -45,10 +47,11 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     })?;
     let branch = landing.target.trim_start_matches("refs/heads/");
     let commit = landing.commit.short();
-    let text = match when {
+    let mut text = match when {
         When::Now => format!("landed: {branch} is at {commit} ({run_id})\n"),
         When::Before => format!("landed before: {branch} holds {commit} ({run_id})\n"),
     };
+    text += &state.as_ref().map(report::tested::lead).unwrap_or_default();
     let mut json = json!(landing);
     json["run_id"] = json!(run_id);
     json["before"] = json!(when == When::Before);

@@ -7,6 +7,7 @@ use provost_core::net::credential::Credential;
 use provost_core::wording::counted;
 use serde_json::{Value, json};
 
+use super::cancel;
 use super::net::Again;
 use crate::agreed::{self, Sent};
 use crate::answer::{Answer, Failure, Outcome};
@@ -42,7 +43,7 @@ pub(super) enum Go<'a> {
 pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let runs = match &resume.run {
-        Some(run) => vec![place.find_run(run)?],
+        Some(run) => vec![named(&place, run)?],
         None => place.runs()?,
     };
     let mut answers = Vec::new();
@@ -118,6 +119,16 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let text = answers.iter().map(|answer| answer.text.as_str()).collect();
     let json = Value::Array(answers.into_iter().map(|answer| answer.json).collect());
     Ok(Answer { exit, json, text })
+}
+
+/// The run that `text` names; one that is over cannot be resumed.
+fn named(place: &Place, text: &str) -> Result<String, Failure> {
+    let run_id = place.find_run(text)?;
+    if history::is_sealed(place, &run_id) && history::is_own(place, &run_id) {
+        let over = cancel::over(&history::state(place, &run_id)?);
+        return Err(over.hint(format!("provost retry {run_id}")));
+    }
+    Ok(run_id)
 }
 
 /// Says that no run was interrupted, and what the runs are that were `left` alone.

@@ -185,6 +185,14 @@ pub(super) fn status() -> Outcome {
         let run_id = row["run_id"].as_str().unwrap_or_default();
         text += &format!("next: {}\n", history::go_on(run_id, Stage::Waiting));
     }
+    for row in open
+        .iter()
+        .filter(own)
+        .filter(|row| row["status"] == "APPROVED")
+    {
+        let run_id = row["run_id"].as_str().unwrap_or_default();
+        text += &format!("next: {}\n", history::go_on(run_id, Stage::Interrupted));
+    }
     if open
         .iter()
         .filter(own)

@@ -1,6 +1,7 @@
 //! `provost why RUN`: what was refused, by which line of the contract, and what would open it.
 
 use clap::Args;
+use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::history::Stage;
 use crate::place::Place;
 use crate::show::plain;
 use crate::{history, input};
@@ -38,7 +40,12 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let why = Why::of(&records)
         .map_err(|error| Failure::of(provost_core::code::Code::EvidenceAltered, &error))?;
     let state = history::state(&place, &run_id)?;
-    let source = Source::of(&place, &run_id, state.opened.contract_source.as_ref());
+    let typed = state.opened.typed;
+    let source = state.opened.contract_source.as_ref();
+    let source = Source {
+        typed,
+        ..Source::of(&place, &run_id, source)
+    };
     let mut json = serde_json::to_value(&why).unwrap_or_default();
     lines(&mut json, &source);
     json["widening"] = serde_json::to_value(why.widening()).unwrap_or_default();
@@ -48,13 +55,23 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     if !own {
         text += "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";
     }
-    Ok(Answer::data(json, text))
+    let mut answer = Answer::data(json, text);
+    if why.verdict.is_none() && own {
+        let how_far = history::stage(&place, &run_id);
+        answer.text += &format!("next: {}\n", history::go_on(&run_id, how_far));
+        if how_far == Stage::Waiting {
+            answer.exit = Exit::NotNow;
+        }
+    }
+    Ok(answer)
 }
 
 /// What the contract was read from.
 struct Source {
     name: String,
     lines: Lines,
+    /// Whether it was typed as flags, which cannot be added to a file.
+    typed: bool,
 }
 
 impl Source {
@@ -64,6 +81,7 @@ impl Source {
             return Self {
                 name: String::new(),
                 lines: Lines::default(),
+                typed: false,
             };
         };
         let bytes = input::read(&place.run(run_id).join(path), json::LARGEST);
@@ -71,6 +89,7 @@ impl Source {
         Self {
             name: path.clone(),
             lines: Lines::of(format, &bytes.unwrap_or_default()),
+            typed: false,
         }
     }
 }
@@ -131,7 +150,7 @@ fn text(why: &Why, source: &Source) -> String {
         text += "network: asked for by the program itself, for updates or telemetry; not granted\n";
         text += &format!("  {}\n", one_line(&names.join(", ")));
     }
-    text + &together(why)
+    text + &together(why, source.typed)
 }
 
 fn shown(row: &Row, source: &Source) -> String {
@@ -144,7 +163,7 @@ fn shown(row: &Row, source: &Source) -> String {
         text += &format!("    contract  {}\n", said(clause, source));
     }
     for one in &row.widening {
-        text += &format!("    open by   {}\n", one_line(&words(one)));
+        text += &format!("    open by   {}\n", one_line(&words(one, source.typed)));
     }
     if let Some(note) = &row.note {
         text += &format!("    note      {}\n", one_line(note));
@@ -175,9 +194,10 @@ fn short(text: &str) -> String {
     format!("{kept}…")
 }
 
-fn words(widening: &Widening) -> String {
+fn words(widening: &Widening, typed: bool) -> String {
     let Widening { pointer, edit } = widening;
-    let flag = flag(widening).map(|flag| format!(" ({flag})"));
+    let flag = flag(widening).filter(|_| typed);
+    let flag = flag.map(|flag| format!(" ({flag})"));
     let flag = flag.unwrap_or_default();
     match edit {
         Edit::Add(entry) => format!("add `{entry}` to `{pointer}`{flag}"),
@@ -221,7 +241,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// All of it in one line, for whoever runs it again.
-fn together(why: &Why) -> String {
+fn together(why: &Why, typed: bool) -> String {
     if why.refusals.is_empty() {
         return String::new();
     }
@@ -231,7 +251,7 @@ fn together(why: &Why) -> String {
     let flags: Vec<String> = all.iter().filter_map(flag).collect();
     let count = counted(all.len(), "change");
     let mut text = format!("{count} of the contract would have opened it\n");
-    if flags.len() == all.len() {
+    if typed && flags.len() == all.len() {
         text += &format!("  flags: {}\n", one_line(&flags.join(" ")));
     }
     text

@@ -1,10 +1,12 @@
 //! What became of the tests: which of them changed, and what the commands said.
 
+use provost_core::code::Code;
 use provost_core::contract::Test;
 use provost_core::gate::command;
-use provost_core::run::State;
+use provost_core::gate::proof::{self, Proof};
 use provost_core::run::fact::{CommandRun, Side, TestRun};
 use provost_core::run::judge::{compare, optional_red, render_ending};
+use provost_core::run::{Gate, State};
 use provost_core::tally::Tally;
 use provost_core::wording::counted;
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ pub(super) fn changed(state: &State) -> Option<Value> {
 }
 
 /// The same for people, before everything else.
-pub(super) fn lead(state: &State) -> String {
+pub(crate) fn lead(state: &State) -> String {
     let words = state.changed_tests_words();
     let words = words.iter().filter(|_| is_accepted(state)).enumerate();
     let line = |(at, words): (usize, &String)| {
@@ -71,25 +73,49 @@ pub(super) fn text(state: &State) -> String {
     };
     let tests = asked(state);
     let before = state.tests.get(&Side::Base);
-    let mut text = format!("  tests    {}\n", headline(before, candidate, tests));
+    let headline = match gate(state) {
+        Some(Code::TestsFewer) => "tests are missing".to_owned(),
+        _ => headline(before, candidate, tests),
+    };
+    let mut text = format!("  tests    {headline}\n");
     for (at, ran) in candidate.commands.iter().enumerate() {
         let before = before.and_then(|base| base.commands.get(at));
         let optional = tests.get(at).is_some_and(|test| !test.must_pass);
         text += &format!(
-            "           {} {} in {}{}{}\n",
+            "           {} {} in {}{}{}{}\n",
             plain(&command::line(&ran.argv)),
             render_ending(ran.ending),
             times::length(ran.wall_ms),
             tests_of(ran, before),
-            if optional { ", and need not pass" } else { "" }
+            if optional { ", and need not pass" } else { "" },
+            if tests_nothing(&ran.argv) {
+                ", and tests nothing"
+            } else {
+                ""
+            }
         );
     }
     text
 }
 
+/// What the acceptance gate said.
+fn gate(state: &State) -> Option<Code> {
+    let verdict = state.gates.get(&Gate::Acceptance)?;
+    Some(verdict.code)
+}
+
+fn tests_nothing(argv: &[String]) -> bool {
+    matches!(proof::of(argv), Proof::Nothing(_))
+}
+
 /// How the commands that must pass went, and how many others did not pass.
 fn headline(before: Option<&TestRun>, candidate: &TestRun, tests: &[Test]) -> String {
-    let compared = before.map_or("", |base| compare(base, candidate, tests));
+    let mut must = tests.iter().filter(|test| test.must_pass).peekable();
+    let compared = if must.peek().is_some() && must.all(|test| tests_nothing(&test.argv)) {
+        "nothing was tested"
+    } else {
+        before.map_or("", |base| compare(base, candidate, tests))
+    };
     match optional_red(candidate, tests).len() {
         0 => compared.to_owned(),
         red => format!("{compared}; {} red", counted(red, "optional command")),

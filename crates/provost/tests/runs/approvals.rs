@@ -217,3 +217,28 @@ fn a_run_that_waits_is_cancelled_and_a_second_try_asks_again() {
     assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
     scene.assert_clean(&before, "again");
 }
+
+#[test]
+fn a_run_that_was_approved_says_so_and_goes_on_and_one_that_is_over_does_not() {
+    let scene = scene("");
+    let text = |outcome: Outcome| String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let (_, run) = wide(&scene);
+    let why = scene.ask(&["why", &run]);
+    assert_eq!(why.exit, 3, "{why:?}");
+    assert!(text(why).contains("provost approve"));
+    let yes = scene.ask(&["approve", &run]);
+    assert_eq!(yes.exit, 0, "{yes:?}");
+    for words in ["status", "runs"] {
+        let told = text(scene.ask(&[words]));
+        assert!(told.contains("APPROVED"), "{words}: {told}");
+    }
+    let status = text(scene.ask(&["status"]));
+    let next = format!("next: provost resume {run}");
+    assert!(status.contains(&next), "{status}");
+    let done = scene.ask(&["approve", &run, "--go", "--json"]);
+    assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
+    let over = scene.ask(&["resume", &run, "--json"]);
+    assert_eq!((over.exit, over.code()), (1, "RUN_OVER"), "{over:?}");
+    let hint = over.json.pointer("/details/hint").unwrap();
+    assert_eq!(*hint, json!(format!("provost retry {run}")));
+}

@@ -132,4 +132,8 @@ fn a_test_that_alone_was_weakened_is_said_before_everything_else() {
     let report = scene.evidence(id, "reports/test_report.json");
     let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     assert_eq!(report["x_provost"]["facts"]["tests_changed"], *changed);
+    let landed = scene.ask(&["land", id]);
+    assert_eq!(landed.exit, 0, "{landed:?}");
+    let landed = String::from_utf8_lossy(&landed.stdout).into_owned();
+    assert!(landed.contains(said), "{landed}");
 }

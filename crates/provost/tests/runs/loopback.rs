@@ -143,7 +143,7 @@ fn a_contract_turns_the_loopback_off_and_never_on() {
         (commands, None, "OK"),
         (commands, Some(true), "OK"),
         (commands, Some(false), "ACCEPTANCE_FAILED"),
-        (&off, Some(true), "ACCEPTANCE_FAILED"),
+        (&off, None, "ACCEPTANCE_FAILED"),
     ];
     for (policy, written, want) in cases {
         let scene = scene(policy);
@@ -172,4 +172,43 @@ fn a_contract_turns_the_loopback_off_and_never_on() {
             "{written:?} under {policy}: {outcome:?}"
         );
     }
+}
+
+#[test]
+fn loopback_that_the_policy_turns_off_is_never_ignored_in_silence() {
+    let scene = Scene::new();
+    let policy = "[commands]\nallow = [\"sh check.sh\"]\n[sandbox]\nloopback = false\n";
+    scene.commit(&[("provost.toml", policy)]);
+    let mut contract: Value = serde_json::from_str(include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/examples/contract-minimal.json"
+    )))
+    .unwrap();
+    contract["acceptance_tests"] =
+        json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
+    contract["x_provost"] = json!({ "loopback": true });
+    scene.write("contract.json", &contract.to_string());
+    let file = scene.path("contract.json").display().to_string();
+    let agent = scene.agent("true");
+    for words in [
+        &["check", "contract", &file][..],
+        &["contract", "lint", &file],
+        &["run", "-f", &file, "--agent-cmd", &agent],
+    ] {
+        let told = scene.ask(words);
+        assert_eq!(told.exit, 1, "{words:?}: {told:?}");
+        let said = format!("{}{}", String::from_utf8_lossy(&told.stdout), told.stderr);
+        assert!(
+            said.contains("the policy turns loopback off"),
+            "{words:?}: {said}"
+        );
+    }
+    let failed = scene.run("echo bad > src/a.txt", &Ask::default());
+    assert_eq!(failed.json["loopback"], false, "{failed:?}");
+    let shown = scene.ask(&["show", failed.text("run_id")]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("loopback off"), "{shown}");
+    let boxed = scene.ask(&["box", "--", "true"]);
+    assert_eq!(boxed.exit, 0, "{boxed:?}");
+    assert!(boxed.stderr.contains("loopback off"), "{boxed:?}");
 }

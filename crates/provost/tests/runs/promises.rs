@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Outcome, Scene};
+use crate::scene::{Ask, Outcome, Scene};
 
 /// Runs `script` under the minimal contract with `change`.
 fn run(scene: &Scene, script: &str, change: impl FnOnce(&mut Value)) -> Outcome {
@@ -170,4 +170,36 @@ fn a_command_that_tests_nothing_waits_for_a_person() {
         contract["runtime_options"] = json!({ "strict_acceptance": true });
     });
     assert_eq!(outcome.code(), "CONTRACT_INVALID", "{outcome:?}");
+}
+
+#[test]
+fn a_command_that_tests_nothing_is_said_to_and_missing_tests_are_not_green() {
+    let scene = Scene::new();
+    let ask = Ask {
+        accept: "git status",
+        ..Ask::default()
+    };
+    let outcome = scene.run("echo good > src/a.txt", &ask);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let shown = scene.ask(&["show", outcome.text("run_id")]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for words in [
+        "nothing was tested",
+        "git status passed in ",
+        ", and tests nothing",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("green→green"), "{shown}");
+
+    scene.commit(&[("check.sh", "cat src/tests.txt\n"), ("src/tests.txt", "")]);
+    let none = scene.run(
+        "echo 'Ran 0 tests in 0.1s' > src/tests.txt",
+        &Ask::default(),
+    );
+    assert_eq!(none.code(), "TESTS_FEWER", "{none:?}");
+    let shown = scene.ask(&["show", none.text("run_id")]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("tests are missing"), "{shown}");
+    assert!(!shown.contains("green→green"), "{shown}");
 }

@@ -79,6 +79,13 @@ fn the_line_of_the_contract_that_a_person_wrote_is_named() {
     assert_eq!(clause["pointer"], "/allowed_paths");
     assert_eq!(clause["line"], line);
     assert_eq!(clause["file"], "contract.source.yaml");
+    // Flags cannot be added to a contract from a file.
+    let told = String::from_utf8(scene.ask(&["why"]).stdout).unwrap();
+    assert!(told.contains("would have opened it"), "{told}");
+    assert!(
+        !told.contains("flags:") && !told.contains("--allow"),
+        "{told}"
+    );
 }
 
 #[test]

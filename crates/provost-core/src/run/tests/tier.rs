@@ -64,3 +64,31 @@ fn what_a_tier_cannot_hold_is_refused_by_the_policy_gate() {
         }
     }
 }
+
+#[test]
+fn loopback_that_the_policy_turns_off_cannot_be_asked_for() {
+    let judged = |policy: bool, asked: Option<bool>| {
+        let Fact::Opened(mut opened) = opened() else {
+            unreachable!("it is the first fact");
+        };
+        opened.loopback = policy;
+        opened.contract.x_provost = Some(Extension {
+            loopback: asked,
+            ..Extension::default()
+        });
+        let state = State::fold(&ledger(&[Fact::Opened(opened)])).unwrap();
+        state.judge(Gate::Policy)
+    };
+    for (policy, asked, allow) in [
+        (false, Some(true), false),
+        (false, Some(false), true),
+        (false, None, true),
+        (true, Some(true), true),
+    ] {
+        let verdict = judged(policy, asked);
+        assert_eq!(verdict.allow, allow, "{policy} {asked:?} {verdict:?}");
+        if !allow {
+            assert!(verdict.reason.contains("the policy turns loopback off"));
+        }
+    }
+}

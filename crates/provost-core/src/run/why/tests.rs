@@ -188,6 +188,12 @@ fn fewer_tests_need_one_word_and_a_failed_command_needs_to_pass() {
     };
     let fewer = told(Code::TestsFewer, "ran 1 test; 2 ran before");
     assert_eq!(openings(&fewer), ["/x_provost/permit/fewer_tests =true"]);
+    let strict = "does not say that it ran a test, and `strict_acceptance` asks for proof";
+    let strict = told(Code::TestsFewer, strict);
+    let want = ["/runtime_options/strict_acceptance =false"];
+    assert_eq!(openings(&strict), want);
+    let note = strict.refusals[0].rows[0].note.as_deref();
+    assert!(note.is_some_and(|note| note.contains("runner")), "{note:?}");
     let failed = told(Code::AcceptanceFailed, "failed with status 1");
     assert_eq!(openings(&failed), [""]);
     let row = &failed.refusals[0].rows[0];
