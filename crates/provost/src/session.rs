@@ -197,6 +197,8 @@ pub(crate) fn land(
     observer: &mut dyn Observer,
 ) -> Result<Landed, Failure> {
     history::require_own(&place, run_id)?;
+    // The cache may have been cleared since the run, or the repository copied.
+    place.prepare()?;
     let directory = place.run(run_id);
     let _lock = lock(&directory, run_id)?;
     let mut registry = place.registry()?;

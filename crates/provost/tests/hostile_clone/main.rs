@@ -11,4 +11,6 @@ mod policy;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]
+mod state;
+#[cfg(test)]
 mod traps;
