@@ -239,12 +239,13 @@ pub fn judge(findings: &[Problem]) -> Verdict {
     let Some(first) = findings.first() else {
         return Verdict::allow("the contract keeps every rule");
     };
+    let first = match first.path.as_str() {
+        "" => format!("the document {}", first.problem),
+        path => format!("`{path}` {}", first.problem),
+    };
     let reason = match findings.len() {
-        1 => format!("`{}` {}", first.path, first.problem),
-        count => format!(
-            "{count} rules are broken; `{}` {}",
-            first.path, first.problem
-        ),
+        1 => first,
+        count => format!("{count} rules are broken; {first}"),
     };
     Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": findings }))
 }

@@ -10,6 +10,7 @@ use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::own::Secret;
 use provost_core::record::Head;
 use provost_core::run::Gate;
 use provost_core::run::fact::{Fact, Judgement, Names};
@@ -52,6 +53,8 @@ pub struct Ports<'a> {
     pub signer: &'a dyn Signer,
     /// Tells the time.
     pub clock: &'a dyn Clock,
+    /// Marks it as this user's own.
+    pub secret: &'a Secret,
 }
 
 /// Keeps that the request for the run `names`, given as `document`, was refused by `verdict`.
@@ -73,8 +76,10 @@ pub fn keep(
         verdict: refused.verdict.clone(),
     });
     let event = fact.event(names, 1, refused.refused_at.clone());
-    let line = Head::genesis().append(event).line();
-    ports.bundle.put(LEDGER, line.as_bytes())?;
+    let record = Head::genesis().append_marked(event, Some(ports.secret));
+    ports
+        .bundle
+        .put(LEDGER, (record.line() + "\n").as_bytes())?;
     let text = serde_json::to_vec_pretty(&refused);
     let text = text.map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put(REQUEST, &text)?;

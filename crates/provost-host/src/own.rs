@@ -77,6 +77,26 @@ impl Own {
         }
     }
 
+    /// Where the secret is, or would be.
+    pub fn secret_path(&self) -> PathBuf {
+        self.directory.join(SECRET)
+    }
+
+    /// Refuses a directory that is not there and cannot be made; nothing is made.
+    pub fn can_be_made(&self) -> Result<(), OwnError> {
+        let mut parts = self.directory.ancestors();
+        let Some(there) = parts.find(|part| part.symlink_metadata().is_ok()) else {
+            return Ok(());
+        };
+        let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::access(there, wanted).map_err(|error| {
+            OwnError::Files(KeysError::Io {
+                path: self.directory.clone(),
+                source: error.into(),
+            })
+        })
+    }
+
     /// The secret, if there is one yet.
     pub fn load(&self) -> Result<Option<Secret>, OwnError> {
         let Some(text) = self.files.read(SECRET, 0o600)? else {

@@ -8,7 +8,7 @@ use provost_core::verdict::Verdict;
 use provost_engine::ports::PortError;
 use provost_host::boxes::BoxError;
 use provost_store::StoreError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 /// The end of a command: data, or a failure.
 pub(crate) type Outcome = Result<Answer, Failure>;
@@ -51,6 +51,10 @@ pub(crate) struct Failure {
     pub(crate) causes: Vec<String>,
     /// What to do about it, when that is more than reading the page behind the code.
     pub(crate) hint: Option<String>,
+    /// Where the refusal is recorded: what `provost show` calls it.
+    pub(crate) record: Option<String>,
+    /// Everything that is wrong, each with its place, where that is more than the reason.
+    pub(crate) findings: Option<Value>,
 }
 
 impl Failure {
@@ -61,6 +65,8 @@ impl Failure {
             reason: reason.into(),
             causes: Vec::new(),
             hint: None,
+            record: None,
+            findings: None,
         }
     }
 
@@ -77,6 +83,8 @@ impl Failure {
             reason: error.to_string(),
             causes,
             hint: None,
+            record: None,
+            findings: None,
         }
     }
 
@@ -93,9 +101,34 @@ impl Failure {
             reason = format!("{reason}: {cause}");
         }
         let verdict = Verdict::deny(self.code, reason);
-        match &self.hint {
-            Some(hint) => verdict.with(json!({ "hint": hint })),
-            None => verdict,
+        let details = [
+            ("findings", self.findings.clone()),
+            ("hint", self.hint.clone().map(Value::String)),
+            ("record", self.record.clone().map(Value::String)),
+        ];
+        let known = details
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let details: Map<String, Value> = known.collect();
+        if details.is_empty() {
+            return verdict;
+        }
+        verdict.with(Value::Object(details))
+    }
+
+    /// The same failure, which is recorded under this name.
+    pub(crate) fn recorded(mut self, run_id: &str) -> Self {
+        self.record = Some(run_id.to_owned());
+        self
+    }
+}
+
+impl From<Verdict> for Failure {
+    fn from(verdict: Verdict) -> Self {
+        let findings = verdict.details.and_then(|it| it.get("findings").cloned());
+        Self {
+            findings,
+            ..Self::new(verdict.code, verdict.reason)
         }
     }
 }

@@ -13,6 +13,7 @@ use provost_core::path::RepoPath;
 use provost_dialects::document::{self, Format};
 use provost_engine::drive::Source;
 use rustix::fs::OFlags;
+use serde_json::Value;
 
 use crate::answer::Failure;
 
@@ -21,6 +22,12 @@ use crate::answer::Failure;
 /// Anything but a regular file is refused: a directory has no bytes, and a fifo or a device may
 /// never end.
 pub(crate) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+    let (bytes, too_large) = read_front(path, limit)?;
+    too_large.map_or(Ok(bytes), Err)
+}
+
+/// The same; of a file that is larger, its front and what is wrong.
+pub(crate) fn read_front(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<Failure>), Failure> {
     if path == Path::new("-") {
         return bounded(io::stdin().lock(), path, limit);
     }
@@ -69,17 +76,25 @@ pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
 
 /// The contract that `bytes` of the file hold.
 pub(crate) fn written(file: &Path, bytes: Vec<u8>) -> Result<Written, Failure> {
-    let wrong = |error: &dyn std::error::Error| {
-        Failure::of(Code::InputInvalid, error)
-            .about(file)
-            .hint("`provost explain contract` shows every field and an example")
-    };
+    let value = value(file, &bytes)?;
+    let document = contract::from_value(&value).map_err(|error| no_contract(file, &error))?;
     let format = format(file);
-    let value = document::parse(format, &bytes).map_err(|error| wrong(&error))?;
-    let document = contract::from_value(&value).map_err(|error| wrong(&error))?;
     let path = format!("contract.source.{}", format.ending());
     let source = Source { path, bytes };
     Ok(Written { document, source })
+}
+
+/// The document that `bytes` of the file hold, whether or not it is a contract.
+pub(crate) fn value(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
+    document::parse(format(file), bytes).map_err(|error| no_contract(file, &error))
+}
+
+/// Where it is said how a contract is written.
+pub(crate) const EXPLAINED: &str = "`provost explain contract` shows every field and an example";
+
+fn no_contract(file: &Path, error: &dyn std::error::Error) -> Failure {
+    let failure = Failure::of(Code::InputInvalid, error).about(file);
+    failure.hint(EXPLAINED)
 }
 
 /// What a contract file is written in.
@@ -100,17 +115,21 @@ pub(crate) fn reference(root: &Path, path: &RepoPath) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn bounded(source: impl Read, path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+fn bounded(
+    source: impl Read,
+    path: &Path,
+    limit: usize,
+) -> Result<(Vec<u8>, Option<Failure>), Failure> {
     let mut bytes = Vec::new();
     source
         .take(limit as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::of(Code::InputUnreadable, &error).about(path))?;
-    if bytes.len() > limit {
+    let too_large = (bytes.len() > limit).then(|| {
         let reason = format!("is larger than the {limit} bytes that are read");
-        return Err(Failure::new(Code::InputTooLarge, reason).about(path));
-    }
-    Ok(bytes)
+        Failure::new(Code::InputTooLarge, reason).about(path)
+    });
+    Ok((bytes, too_large))
 }
 
 impl Failure {

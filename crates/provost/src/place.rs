@@ -1,5 +1,6 @@
 //! Finds the repository, the runtime root and the cache: where everything is kept.
 
+mod refused;
 mod root;
 
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -16,6 +17,7 @@ use provost_core::path::is_segment;
 use provost_core::wording::counted;
 use provost_engine::change::ports::IntentRegistry as _;
 use provost_host::git::{GitError, Repository};
+use provost_host::keys::KeysError;
 use provost_host::own::{Own, OwnError};
 use provost_host::owner;
 use provost_store::driven::LiveRegistry;
@@ -71,10 +73,13 @@ impl Place {
         match place.standing {
             Standing::Own | Standing::New => Ok(place),
             // Where no secret can be had, that is what is wrong.
-            Standing::Foreign => match place.own().and_then(|own| own.load().map_err(refused)) {
-                Ok(_) => Err(root::foreign(&place.root)),
-                Err(failure) => Err(failure),
-            },
+            Standing::Foreign => {
+                let own = place.own()?;
+                if own.load().map_err(refused)?.is_none() {
+                    own.can_be_made().map_err(refused)?;
+                }
+                Err(root::foreign(&place.root, &root::whose(&own)))
+            }
         }
     }
 
@@ -212,24 +217,6 @@ impl Place {
         self.root.join("plans")
     }
 
-    /// Where requests are kept that were refused before there was a run, one directory for each.
-    pub(crate) fn refused(&self) -> PathBuf {
-        self.root.join("refused")
-    }
-
-    /// The ids of those requests, oldest first.
-    pub(crate) fn all_refused(&self) -> Result<Vec<String>, Failure> {
-        named(&self.refused(), "run_")
-    }
-
-    /// The refused request that `text` names, unless it names a run.
-    pub(crate) fn find_refused(&self, text: &str) -> Result<Option<String>, Failure> {
-        if text == "last" || meant(&self.runs()?, text, "run")?.is_some() {
-            return Ok(None);
-        }
-        meant(&self.all_refused()?, text, "refused request")
-    }
-
     /// Where chains are kept, one directory for each.
     pub(crate) fn chains(&self) -> PathBuf {
         self.root.join("chains")
@@ -308,10 +295,12 @@ impl Place {
     pub(crate) fn find_run(&self, text: &str) -> Result<String, Failure> {
         let mut runs = self.runs()?;
         if text == "last" {
-            return runs.pop().ok_or_else(|| missing("there is no run yet"));
+            return runs.pop().ok_or_else(|| self.no_run_yet());
         }
-        let found = meant(&runs, text, "run")?;
-        found.ok_or_else(|| missing(&format!("there is no run `{text}`")))
+        match meant(&runs, text, "run")? {
+            Some(run_id) => Ok(run_id),
+            None => Err(self.no_run(text)),
+        }
     }
 
     /// What `text` names, or is a part of the name of: a run, a plan, a chain or a change.
@@ -413,7 +402,7 @@ fn here() -> Result<PathBuf, Failure> {
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
 pub(crate) fn refused(error: OwnError) -> Failure {
     let code = match error {
-        OwnError::NoPlace => Code::HostFailed,
+        OwnError::NoPlace | OwnError::Files(KeysError::Io { .. }) => Code::HostFailed,
         _ => Code::KeyUnsafe,
     };
     Failure::of(code, &error)

@@ -75,9 +75,15 @@ fn render_failure(failure: &Failure) -> String {
     for cause in &failure.causes {
         text += &format!("  because: {}\n", plain(cause));
     }
+    for row in findings(&failure.verdict()) {
+        text += &format!("  {}\n", plain(&row));
+    }
     match &failure.hint {
         Some(hint) => text += &format!("hint: {}\n", plain(hint)),
         None => text += &format!("hint: provost explain {}\n", failure.code),
+    }
+    if let Some(run_id) = &failure.record {
+        text += &format!("next: provost show {run_id}\n");
     }
     text
 }

@@ -4,14 +4,15 @@
 //! # Invariants
 //!
 //! - The statement names every file of the directory but itself and the lock of its driver.
-//! - Nothing of a statement is believed before its signature holds.
+//! - Nothing of a statement is believed before its signature holds; what does not even fit its own
+//!   statement was altered, whoever signed it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::dsse::{self, OpenError};
+use super::dsse::{self, Envelope, OpenError};
 use super::key::PublicKey;
 use super::layout::DRIVER_LOCK;
 use super::report::{Sha256, Time};
@@ -104,14 +105,16 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
         Ok(envelope) => envelope,
         Err(why) => return deny(Code::EvidenceIncomplete, format!("`{SEAL}` {why}")),
     };
-    let opened = match dsse::open(&envelope, keys) {
-        Ok(opened) => opened,
-        Err(error @ OpenError::UnknownKey { .. }) => {
-            return deny(Code::KeyUnknown, error.to_string());
-        }
+    let (payload, signed) = match dsse::open(&envelope, keys) {
+        Ok(opened) => (opened.payload, Ok(opened.key)),
+        // Whoever signed it: what does not fit its own statement was altered.
+        Err(error @ OpenError::UnknownKey { .. }) => match claimed(&envelope) {
+            Ok(payload) => (payload, Err(error)),
+            Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
+        },
         Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
     };
-    let statement: RecordStatement = match json::parse_as(&opened.payload) {
+    let statement: RecordStatement = match json::parse_as(&payload) {
         Ok(statement) => statement,
         Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
     };
@@ -121,10 +124,11 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
     }
     let (code, rows) = differences(files, &statement);
     let RecordPredicate { kind, id, .. } = &statement.predicate;
-    match code {
-        None => Verdict::allow(format!("{id} is as it was sealed, by {}", opened.key))
+    match (code, signed) {
+        (None, Err(error)) => deny(Code::KeyUnknown, error.to_string()),
+        (None, Ok(key)) => Verdict::allow(format!("{id} is as it was sealed, by {key}"))
             .with(json!({ "statement": statement })),
-        Some(code) => {
+        (Some(code), _) => {
             let first = format!("{}: {}", rows[0].0, rows[0].1);
             let row =
                 |(path, problem): &(String, &str)| json!({ "path": path, "problem": problem });
@@ -132,6 +136,11 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
             deny(code, first).with(json!({ "kind": kind, "id": id, "findings": rows }))
         }
     }
+}
+
+/// What an envelope says that an unknown key signed; it only serves to find what does not fit.
+fn claimed(envelope: &[u8]) -> Result<Vec<u8>, OpenError> {
+    Envelope::parse(envelope)?.unverified_payload()
 }
 
 type Row = (String, &'static str);
@@ -248,6 +257,16 @@ mod tests {
             let mut files = whole.clone();
             change(&mut files);
             assert_eq!(verify(&files, &keys).code, want, "{name}");
+            let unknown = if want == Code::Ok {
+                Code::KeyUnknown
+            } else {
+                want
+            };
+            assert_eq!(
+                verify(&files, &[]).code,
+                unknown,
+                "{name}, by an unknown key"
+            );
         }
         assert_eq!(verify(&whole, &[]).code, Code::KeyUnknown);
     }

@@ -8,7 +8,7 @@ pub(in crate::cli) mod refused;
 pub(super) mod start;
 
 use std::env::VarError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
@@ -22,6 +22,7 @@ use provost_engine::ports::PortError;
 use provost_host::{clock, ids};
 use serde_json::Value;
 
+use super::check::contract::unreadable;
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
@@ -172,13 +173,12 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
             begin(run, &place, document, None)?
         }
         Some(file) => {
-            let bytes = input::read(file, contract::LARGEST)?;
-            let written = input::written(file, bytes.clone());
-            let begun = written
-                .and_then(|written| begin(run, &place, written.document, Some(written.source)));
-            begun.inspect_err(|failure| {
-                refused::keep(&place, &run_id, &bytes, &failure.verdict());
-            })?
+            let (bytes, too_large) = input::read_front(file, contract::LARGEST)?;
+            let begun = match too_large {
+                Some(failure) => Err(failure),
+                None => begin_file(run, &place, file, bytes.clone()),
+            };
+            begun.map_err(|failure| refused::keep(&place, &run_id, &bytes, failure))?
         }
     };
     let names = Names {
@@ -205,6 +205,17 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
 struct Begun {
     opened: Opened,
     source: Option<Source>,
+}
+
+/// How the run of the contract begins that `bytes` of the file hold.
+fn begin_file(run: &Run, place: &Place, file: &Path, bytes: Vec<u8>) -> Result<Begun, Failure> {
+    let value = input::value(file, &bytes)?;
+    // A check of the same contract uses the same rules, and the same words.
+    if let Some(verdict) = unreadable(place, &value)? {
+        return Err(Failure::from(verdict).hint(input::EXPLAINED));
+    }
+    let written = input::written(file, bytes)?;
+    begin(run, place, written.document, Some(written.source))
 }
 
 /// How the run of `document` begins.

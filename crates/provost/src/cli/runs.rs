@@ -36,11 +36,18 @@ pub(super) fn list() -> Outcome {
     let refused = place.all_refused()?;
     rows.extend(refused.iter().map(|run_id| refused::row(&place, run_id)));
     rows.sort_by(|one, other| other["run_id"].as_str().cmp(&one["run_id"].as_str()));
+    let foreign = rows.iter().filter(|row| is_foreign(row)).count();
     let text = match rows.as_slice() {
         [] => "no runs yet; `provost run --help` says how to begin one\n".to_owned(),
+        rows if foreign > 0 => table(rows) + &place.foreign_note(foreign),
         rows => table(rows),
     };
     Ok(Answer::data(Value::Array(rows), text))
+}
+
+/// Whether the row is about what this user did not begin.
+fn is_foreign(row: &Value) -> bool {
+    row["own"] == false
 }
 
 /// What is said of each run in a list.
@@ -89,7 +96,7 @@ fn table(rows: &[Value]) -> String {
 /// The most telling word about a run.
 fn outcome(row: &Value) -> &str {
     match row["status"].as_str().unwrap_or_default() {
-        _ if row["own"] == false => "FOREIGN",
+        _ if is_foreign(row) => "FOREIGN",
         "FAILURE" => row["code"].as_str().unwrap_or_default(),
         // A branch that was reset does not hold it any more, and it can land again.
         "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
@@ -121,6 +128,12 @@ pub(super) fn show(which: &Which) -> Outcome {
     let beside = history::beside(&place, &state);
     let mut answer = report::run(&state, &place.run(&run_id), &beside);
     answer.exit = provost_core::exit::Exit::Yes;
+    let newer = place.refused_after(&run_id);
+    if let Some(newer) = newer.filter(|_| which.run == "last") {
+        answer.text += &format!(
+            "note: a newer contract was refused before there was a run: provost show {newer}\n"
+        );
+    }
     Ok(answer)
 }
 
@@ -156,11 +169,16 @@ pub(super) fn status() -> Outcome {
     });
     open.reverse();
     let open = rows(&place, &open);
+    let foreign = if place.is_foreign() {
+        place.runs()?.len() + place.all_refused()?.len()
+    } else {
+        open.iter().filter(|row| is_foreign(row)).count()
+    };
     // What runs do is told also where nobody can say who else is there.
     let changes = changes(&place);
     let known = changes.as_deref().unwrap_or_default();
     let mut text = match (open.as_slice(), known) {
-        ([], []) if changes.is_err() => String::new(),
+        ([], []) if changes.is_err() || foreign > 0 => String::new(),
         ([], []) => "nothing is going on\n".to_owned(),
         ([], _) => String::new(),
         (rows, _) => table(rows),
@@ -173,9 +191,9 @@ pub(super) fn status() -> Outcome {
         }
         Err(failure) => text += &format!("changes cannot be told: {}\n", failure.reason),
     }
-    let own = |row: &&Value| row["own"] != false;
-    if open.iter().any(|row| row["own"] == false) {
-        text += "note: FOREIGN runs were not begun by you; provost explain RUN_FOREIGN\n";
+    let own = |row: &&Value| !is_foreign(row);
+    if foreign > 0 {
+        text += &place.foreign_note(foreign);
     }
     for row in open
         .iter()
@@ -200,7 +218,10 @@ pub(super) fn status() -> Outcome {
     {
         text += "next: provost resume\n";
     }
-    let json = json!({ "open": open, "changes": changes.ok() });
+    let mut json = json!({ "open": open, "changes": changes.ok() });
+    if foreign > 0 {
+        json["foreign"] = json!(foreign);
+    }
     Ok(Answer::data(json, plain(&text)))
 }
 

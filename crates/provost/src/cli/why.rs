@@ -10,6 +10,7 @@ use provost_dialects::document::Format;
 use provost_dialects::lines::Lines;
 use serde_json::Value;
 
+use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::Stage;
@@ -35,6 +36,9 @@ pub(super) struct Asked {
 
 pub(super) fn run(asked: &Asked) -> Outcome {
     let place = Place::look()?;
+    if let Some(run_id) = place.find_refused(&asked.which.run)? {
+        return refused::show(&place, &run_id);
+    }
     let run_id = place.find_run(&asked.which.run)?;
     let records = history::records(&place, &run_id)?;
     let why = Why::of(&records)

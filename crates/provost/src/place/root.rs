@@ -13,6 +13,7 @@ use std::path::Path;
 
 use provost_core::code::Code;
 use provost_core::own::{Purpose, Secret};
+use provost_core::wording::counted;
 use provost_host::git::Repository;
 use provost_host::own::Own;
 use rustix::fs::OFlags;
@@ -32,6 +33,22 @@ pub(crate) enum Standing {
     Own,
     /// Somebody else made it, or nothing can tell.
     Foreign,
+}
+
+impl super::Place {
+    /// Says that `count` of the runs here are foreign, and what that was decided by.
+    pub(crate) fn foreign_note(&self, count: usize) -> String {
+        let whose = match self.own() {
+            _ if !self.is_foreign() => String::new(),
+            Ok(own) => format!(": {}; check HOME and XDG_STATE_HOME", whose(&own)),
+            Err(failure) => format!(": {}", failure.reason),
+        };
+        let are = if count == 1 { "is" } else { "are" };
+        let runs = counted(count, "run");
+        format!(
+            "note: {runs} here {are} FOREIGN, not begun by you{whose}; provost explain RUN_FOREIGN\n"
+        )
+    }
 }
 
 /// Whose `root` is; an error if it must not even be looked at.
@@ -71,16 +88,16 @@ pub(super) fn standing(root: &Path, own: Option<&Own>) -> Result<Standing, Failu
 /// Refuses a link, and what belongs to another user.
 fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
     let shown = plain(&path.display().to_string());
-    let wrong = if found.is_symlink() {
-        "is a symbolic link"
+    let (wrong, first) = if found.is_symlink() {
+        ("is a symbolic link", "")
     } else if found.uid() != rustix::process::geteuid().as_raw() {
-        "belongs to another user"
+        ("belongs to another user", "call Provost as that user; or ")
     } else {
         return Ok(());
     };
     let reason = format!("`{shown}` {wrong}, and is neither read nor written");
     Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
-        "look at it with `ls -l {shown}`, and move it away; the next command makes a new one"
+        "{first}look at it with `ls -l {shown}`, and move it away; the next command makes a new one"
     )))
 }
 
@@ -133,13 +150,26 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&Own>) -> Result<(),
     )))
 }
 
-/// What is said to somebody who would use a root that is not theirs.
-pub(super) fn foreign(root: &Path) -> Failure {
+/// What is said to a user who would use a root that is another's, which `whose` gives the reason of.
+pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
     let shown = plain(&root.display().to_string());
-    let reason = format!("`{shown}` was not made by you on this machine, so nothing in it is used");
+    let reason =
+        format!("`{shown}` was not made by you on this machine, so nothing in it is used: {whose}");
     Failure::new(Code::RootUnsafe, reason).hint(format!(
-        "`provost runs` and `provost verify` look at it; mv '{shown}' '{shown}.foreign' begins anew"
+        "check that HOME and XDG_STATE_HOME are those it was made with; \
+         `provost runs` and `provost verify` look at it; \
+         if it is not yours, mv '{shown}' '{shown}.foreign' begins anew"
     ))
+}
+
+/// Which secret was looked for, and that it made nothing here.
+pub(super) fn whose(own: &Own) -> String {
+    let path = plain(&own.secret_path().display().to_string());
+    match own.load() {
+        Ok(Some(_)) => format!("the secret in `{path}` did not make it"),
+        Ok(None) => format!("there is no secret in `{path}` that could have made it"),
+        Err(error) => format!("the secret in `{path}` cannot be used: {error}"),
+    }
 }
 
 /// Whether this user made `root`.

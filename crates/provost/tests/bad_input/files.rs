@@ -32,7 +32,7 @@ const READINGS: &[Reading] = &[
     },
     Reading {
         argv: &["run", "--agent-cmd", "true", "-f"],
-        wrong: &[INVALID, TOO_LARGE],
+        wrong: &[INVALID, (1, Code::ContractInvalid), TOO_LARGE],
     },
     Reading {
         argv: &[

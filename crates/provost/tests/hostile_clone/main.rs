@@ -9,6 +9,8 @@ mod own;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod stage;
 #[cfg(test)]
 mod state;

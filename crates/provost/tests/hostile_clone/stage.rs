@@ -132,6 +132,19 @@ impl Stage {
         self.end(command)
     }
 
+    /// The same with these variables of the environment.
+    pub(crate) fn ask_with(
+        &self,
+        user: &str,
+        at: &str,
+        words: &[&str],
+        variables: &[(&str, &Path)],
+    ) -> Outcome {
+        let mut command = self.command(user, at, env!("CARGO_BIN_EXE_provost"));
+        command.args(words).envs(variables.iter().copied());
+        self.end(command)
+    }
+
     /// Runs git as `user` in `at`, which must succeed.
     pub(crate) fn git(&self, user: &str, at: &str, words: &[&str]) -> String {
         let mut command = self.command(user, at, "git");

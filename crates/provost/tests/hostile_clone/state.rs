@@ -1,8 +1,9 @@
 //! The cache or the state of a user is gone, or lies elsewhere than before.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
-use crate::stage::Stage;
+use crate::stage::{Outcome, Stage};
 
 const BASE: &[(&str, &str)] = &[
     ("src/a.txt", "base\n"),
@@ -26,6 +27,17 @@ fn accepted(stage: &Stage) {
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
 }
 
+/// Calls the program with its state in the directory `state`.
+fn with_state(stage: &Stage, state: &str, words: &[&str]) -> Outcome {
+    let state = stage.path(state);
+    stage.ask_with(
+        "victim",
+        "victim/repo",
+        words,
+        &[("XDG_STATE_HOME", &state)],
+    )
+}
+
 #[test]
 fn a_landing_needs_no_cache_that_is_there() {
     let stage = Stage::new();
@@ -40,4 +52,66 @@ fn a_landing_needs_no_cache_that_is_there() {
         assert_eq!(again.exit, Some(0), "{place}: {again:?}");
         assert!(again.says("landed before"), "{place}: {again:?}");
     }
+}
+
+#[test]
+fn a_lost_secret_is_named_before_anything_is_moved_away() {
+    let stage = Stage::new();
+    accepted(&stage);
+    let lost = with_state(&stage, "victim/other", &["land", "last"]);
+    assert!(lost.says("ROOT_UNSAFE"), "{lost:?}");
+    assert!(lost.says("victim/other/provost/secret"), "{lost:?}");
+    let hint = lost.stderr.lines().find(|line| line.starts_with("hint:"));
+    let hint = hint.unwrap();
+    let (check, mv) = (hint.find("XDG_STATE_HOME"), hint.find("mv '"));
+    assert!(check.is_some() && check < mv, "{hint}");
+    for words in [["status"], ["runs"]] {
+        let told = with_state(&stage, "victim/other", &words);
+        assert_eq!(told.exit, Some(0), "{told:?}");
+        assert!(
+            told.says("note: 1 run here is FOREIGN"),
+            "{words:?}: {told:?}"
+        );
+        assert!(told.says("RUN_FOREIGN"), "{words:?}: {told:?}");
+        assert!(
+            told.says("victim/other/provost/secret"),
+            "{words:?}: {told:?}"
+        );
+        assert!(!told.says("nothing is going on"), "{told:?}");
+    }
+    let own = stage.ask("victim", "victim/repo", &["runs"]);
+    assert!(!own.says("FOREIGN"), "{own:?}");
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
+    let stage = Stage::new();
+    accepted(&stage);
+    stage.write("victim/file", "no directory\n");
+    let words: [&[&str]; 2] = [&["land", "last"], &["retry", "last"]];
+    symlink("nowhere", stage.path("victim/dangling")).unwrap();
+    for (state, words) in ["victim/file", "victim/dangling"].into_iter().zip(words) {
+        let refused = with_state(&stage, state, words);
+        assert_eq!(refused.exit, Some(4), "{words:?}: {refused:?}");
+        assert!(
+            refused.says(&format!("{state}/provost")),
+            "{words:?}: {refused:?}"
+        );
+        assert!(!refused.says("mv '"), "{words:?}: {refused:?}");
+    }
+    let new = stage.path("victim/repo/.provost");
+    fs::rename(&new, stage.path("victim/away")).unwrap();
+    let words = [
+        "run",
+        "x",
+        "--allow",
+        "src",
+        "--accept",
+        "true",
+        "--agent-cmd",
+        "true",
+    ];
+    let refused = with_state(&stage, "victim/file", &words);
+    assert_eq!(refused.exit, Some(4), "{refused:?}");
+    assert!(refused.says("victim/file/provost"), "{refused:?}");
 }

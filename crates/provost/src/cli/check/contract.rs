@@ -85,6 +85,14 @@ pub(in crate::cli) fn judge(
     agent: Option<&str>,
     bytes: &[u8],
 ) -> Result<Judged, Failure> {
+    if let Some(place) = place
+        && let Some(verdict) = unreadable(place, value)?
+    {
+        return Ok(Judged {
+            verdict,
+            asks: Vec::new(),
+        });
+    }
     let (Some(place), Ok(document)) = (place, contract::from_value(value)) else {
         return Ok(Judged {
             verdict: by_rules(place, value, Purpose::Run, Path::new("."))?,
@@ -102,6 +110,9 @@ pub(in crate::cli) fn judge(
         },
         Ok(Foreseen { verdict, asks, .. }) => {
             let advice = check::advice(&document);
+            // What is refused outright waits for nothing.
+            let waits = verdict.allow || verdict.code == Code::ApprovalNeeded;
+            let asks = if waits { asks } else { Vec::new() };
             let verdict = if verdict.allow && !advice.is_empty() {
                 verdict.with(json!({ "advice": advice }))
             } else {
@@ -110,6 +121,20 @@ pub(in crate::cli) fn judge(
             Judged { verdict, asks }
         }
     })
+}
+
+/// What the rules say about `value`, if it is too little of a contract to be run in this repository.
+pub(in crate::cli) fn unreadable(place: &Place, value: &Value) -> Result<Option<Verdict>, Failure> {
+    let Err(error) = contract::from_value(value) else {
+        return Ok(None);
+    };
+    let verdict = by_rules(Some(place), value, Purpose::Run, Path::new("."))?;
+    Ok(Some(if verdict.allow {
+        // It cannot be read, so it is refused whatever the rules say.
+        Verdict::deny(Code::ContractInvalid, error.to_string())
+    } else {
+        verdict
+    }))
 }
 
 /// What the rules of contracts say about `value` as a document.

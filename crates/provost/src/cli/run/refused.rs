@@ -3,40 +3,57 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::layout::LEDGER;
+use provost_core::bundle::sealed;
+use provost_core::bundle::verify::Files as _;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_core::json::LARGEST;
+use provost_core::path::RawPath;
+use provost_core::record::Head;
 use provost_core::run::fact::Names;
 use provost_core::verdict::Verdict;
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
+use provost_host::bundle::Directory;
 use provost_host::{ids, machine};
+use provost_store::ledger;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::input;
+use crate::cli::verify::trusted;
 use crate::place::Place;
 use crate::session::{KeySigner, RunBundle, SystemClock};
-use crate::show::{plain, tell};
+use crate::show::{findings, plain, tell};
+
+/// The most characters that are shown of the words of another user.
+const LONGEST: usize = 200;
 
 /// The most records that are kept; the oldest goes for a new one.
 const MOST: usize = 256;
 
-/// Keeps that `document` was refused, if that says something about the document.
+/// Keeps that `document` was refused, if that says something about the document, and gives the
+/// refusal with the name of its record.
 ///
 /// The refusal is answered in any case, so that what cannot be kept is only said.
-pub(super) fn keep(place: &Place, run_id: &str, document: &[u8], verdict: &Verdict) {
-    let about_machine = !matches!(verdict.code.exit(), Exit::No | Exit::Usage);
-    if about_machine || verdict.code == Code::InputUnreadable {
-        return;
+pub(super) fn keep(place: &Place, run_id: &str, document: &[u8], failure: Failure) -> Failure {
+    let about_machine = !matches!(failure.code.exit(), Exit::No | Exit::Usage);
+    if about_machine || failure.code == Code::InputUnreadable {
+        return failure;
     }
-    if let Err(failure) = kept(place, run_id, document, verdict.clone()) {
-        let words = format!("note: the refusal is not recorded: {}", failure.reason);
-        tell(&words);
+    match kept(place, run_id, document, failure.verdict()) {
+        Ok(()) => failure.recorded(run_id),
+        Err(other) => {
+            tell(&format!(
+                "note: the refusal is not recorded: {}",
+                other.reason
+            ));
+            failure
+        }
     }
 }
 
 fn kept(place: &Place, run_id: &str, document: &[u8], verdict: Verdict) -> Result<(), Failure> {
-    place.prepare_with(&place.refused())?;
+    place.prepare_refused()?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: run_id.to_owned(),
@@ -57,6 +74,7 @@ fn kept(place: &Place, run_id: &str, document: &[u8], verdict: Verdict) -> Resul
         bundle: &mut RunBundle::new(&record),
         signer: &signer,
         clock: &SystemClock,
+        secret: &place.secret()?,
     };
     refused::keep(&mut ports, &names, document, verdict)?;
     let all = place.all_refused()?;
@@ -68,11 +86,46 @@ fn kept(place: &Place, run_id: &str, document: &[u8], verdict: Verdict) -> Resul
 }
 
 /// The record of a refused request.
-pub(in crate::cli) fn read(place: &Place, run_id: &str) -> Result<Refused, Failure> {
-    let path = place.refused().join(run_id).join(REQUEST);
-    let bytes = input::read(&path, LARGEST)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::of(Code::EvidenceAltered, &error).about(&path))
+struct Read {
+    refused: Refused,
+    /// Whether this user made it on this machine.
+    own: bool,
+}
+
+/// The record of the refused request `run_id`, if it is as it was sealed.
+fn read(place: &Place, run_id: &str) -> Result<Read, Failure> {
+    let path = place.refused().join(run_id);
+    if path.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
+        let reason = "is a symbolic link, and no record of yours";
+        return Err(Failure::new(Code::RootUnsafe, reason).about(&path));
+    }
+    let files = Directory::open(&path);
+    let files = files.map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
+    let keys: Vec<PublicKey> = trusted()?.iter().map(|known| known.key).collect();
+    let verdict = sealed::verify(&files, &keys);
+    if !verdict.allow && verdict.code != Code::KeyUnknown {
+        return Err(Failure::new(verdict.code, verdict.reason).about(&path));
+    }
+    let altered = |words: String| Failure::new(Code::EvidenceAltered, words).about(&path);
+    let bytes = files.read(&RawPath::new(REQUEST)).map_err(altered)?;
+    let refused: Refused =
+        serde_json::from_slice(&bytes).map_err(|error| altered(error.to_string()))?;
+    if refused.run_id != run_id {
+        return Err(altered("holds the record of another request".to_owned()));
+    }
+    let own = verdict.allow && is_own(place, run_id);
+    Ok(Read { refused, own })
+}
+
+/// Whether this user made the record `run_id` on this machine.
+fn is_own(place: &Place, run_id: &str) -> bool {
+    let Some(secret) = place.known_secret().filter(|_| !place.is_foreign()) else {
+        return false;
+    };
+    let path = place.refused().join(run_id).join(LEDGER);
+    let records = ledger::read(&path, Head::genesis()).map(|read| read.records);
+    let records = records.unwrap_or_default();
+    matches!(records.as_slice(), [one] if one.event.run_id == run_id && one.is_by(secret))
 }
 
 /// What `provost runs` says of a refused request.
@@ -80,26 +133,48 @@ pub(in crate::cli) fn row(place: &Place, run_id: &str) -> Value {
     match read(place, run_id) {
         Err(failure) => json!({ "run_id": run_id, "status": "UNREADABLE", "code": failure.code,
             "objective": failure.reason }),
-        Ok(refused) => json!({ "run_id": run_id, "status": "REFUSED",
-            "code": refused.verdict.code, "objective": refused.verdict.reason,
-            "began": refused.refused_at, "record": place.refused().join(run_id) }),
+        Ok(read) => told(place, run_id, &read),
     }
 }
 
-/// What `provost show` says of a refused request.
+fn told(place: &Place, run_id: &str, Read { refused, own }: &Read) -> Value {
+    json!({ "run_id": run_id, "status": "REFUSED", "own": own,
+        "code": refused.verdict.code, "objective": refused.verdict.reason,
+        "began": refused.refused_at, "record": place.refused().join(run_id) })
+}
+
+/// What `provost show` and `provost why` say of a refused request.
 pub(in crate::cli) fn show(place: &Place, run_id: &str) -> Outcome {
-    let refused = read(place, run_id)?;
-    let Verdict { code, reason, .. } = &refused.verdict;
-    let record = place.refused().join(run_id);
-    let text = format!(
-        "{run_id} was refused before there was a run\n  refused[{code}]: {}\n  \
-         document {} bytes, sha256 {}\n  record   {}\n",
-        plain(reason),
-        refused.document_bytes,
-        refused.document_sha256,
-        record.display()
+    let read = read(place, run_id)?;
+    let Verdict { code, reason, .. } = &read.refused.verdict;
+    let (reason, findings) = if read.own {
+        (plain(reason), findings(&read.refused.verdict))
+    } else {
+        (one_line(reason), Vec::new())
+    };
+    let mut text =
+        format!("{run_id} was refused before there was a run\n  refused[{code}]: {reason}\n");
+    for row in findings {
+        text += &format!("    {}\n", plain(&row));
+    }
+    text += &format!(
+        "  document {} bytes, sha256 {}\n  record   {}\n",
+        read.refused.document_bytes,
+        one_line(&read.refused.document_sha256),
+        place.refused().join(run_id).display()
     );
-    let mut json = row(place, run_id);
-    json["verdict"] = json!(refused.verdict);
+    if !read.own {
+        text += "note: FOREIGN: you did not have it refused on this machine; \
+                 provost explain RUN_FOREIGN\n";
+    }
+    let mut json = told(place, run_id, &read);
+    json["verdict"] = json!(read.refused.verdict);
     Ok(Answer::data(json, text))
+}
+
+/// The text of another user as one line of bounded length.
+fn one_line(text: &str) -> String {
+    let short: String = text.chars().take(LONGEST).collect();
+    let cut = if short.len() < text.len() { "…" } else { "" };
+    plain(&short).replace(['\n', '\t'], " ") + cut
 }
