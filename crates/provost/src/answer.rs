@@ -51,10 +51,17 @@ pub(crate) struct Failure {
     pub(crate) causes: Vec<String>,
     /// What to do about it, when that is more than reading the page behind the code.
     pub(crate) hint: Option<String>,
+    /// What else is known of it.
+    more: Box<More>,
+}
+
+/// What is known of few failures only.
+#[derive(Debug, Default)]
+struct More {
     /// Where the refusal is recorded: what `provost show` calls it.
-    pub(crate) record: Option<String>,
+    record: Option<String>,
     /// Everything that is wrong, each with its place, where that is more than the reason.
-    pub(crate) findings: Option<Value>,
+    findings: Option<Value>,
 }
 
 impl Failure {
@@ -65,8 +72,7 @@ impl Failure {
             reason: reason.into(),
             causes: Vec::new(),
             hint: None,
-            record: None,
-            findings: None,
+            more: Box::default(),
         }
     }
 
@@ -83,8 +89,7 @@ impl Failure {
             reason: error.to_string(),
             causes,
             hint: None,
-            record: None,
-            findings: None,
+            more: Box::default(),
         }
     }
 
@@ -102,9 +107,9 @@ impl Failure {
         }
         let verdict = Verdict::deny(self.code, reason);
         let details = [
-            ("findings", self.findings.clone()),
+            ("findings", self.more.findings.clone()),
             ("hint", self.hint.clone().map(Value::String)),
-            ("record", self.record.clone().map(Value::String)),
+            ("record", self.more.record.clone().map(Value::String)),
         ];
         let known = details
             .into_iter()
@@ -118,18 +123,21 @@ impl Failure {
 
     /// The same failure, which is recorded under this name.
     pub(crate) fn recorded(mut self, run_id: &str) -> Self {
-        self.record = Some(run_id.to_owned());
+        self.more.record = Some(run_id.to_owned());
         self
+    }
+
+    /// What the record of the refusal is called, if there is one.
+    pub(crate) fn record(&self) -> Option<&str> {
+        self.more.record.as_deref()
     }
 }
 
 impl From<Verdict> for Failure {
     fn from(verdict: Verdict) -> Self {
-        let findings = verdict.details.and_then(|it| it.get("findings").cloned());
-        Self {
-            findings,
-            ..Self::new(verdict.code, verdict.reason)
-        }
+        let mut failure = Self::new(verdict.code, verdict.reason);
+        failure.more.findings = verdict.details.and_then(|it| it.get("findings").cloned());
+        failure
     }
 }
 

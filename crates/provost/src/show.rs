@@ -82,7 +82,7 @@ fn render_failure(failure: &Failure) -> String {
         Some(hint) => text += &format!("hint: {}\n", plain(hint)),
         None => text += &format!("hint: provost explain {}\n", failure.code),
     }
-    if let Some(run_id) = &failure.record {
+    if let Some(run_id) = failure.record() {
         text += &format!("next: provost show {run_id}\n");
     }
     text
