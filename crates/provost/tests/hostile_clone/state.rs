@@ -27,14 +27,14 @@ fn accepted(stage: &Stage) {
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
 }
 
-/// Calls the program with its state in the directory `state`.
-fn with_state(stage: &Stage, state: &str, words: &[&str]) -> Outcome {
-    let state = stage.path(state);
+/// Calls the program with its state in `directory`.
+fn with_state(stage: &Stage, directory: &str, words: &[&str]) -> Outcome {
+    let directory = stage.path(directory);
     stage.ask_with(
         "victim",
         "victim/repo",
         words,
-        &[("XDG_STATE_HOME", &state)],
+        &[("XDG_STATE_HOME", &directory)],
     )
 }
 
