@@ -124,11 +124,11 @@ pub(crate) type Kept = Arc<Mutex<Vec<PathBuf>>>;
 /// The checkouts that requests may be about.
 enum Serves {
     /// Whichever the caller names: the user typed it.
-    AnyCheckout,
+    Any,
     /// The one that the server was started in.
-    OneCheckout(PathBuf),
+    One(PathBuf),
     /// The server was started outside of every repository.
-    NoCheckout,
+    None,
 }
 
 /// One agent, and the repositories it works in.
@@ -164,7 +164,7 @@ impl Desk {
             session,
             offices: Vec::new(),
             registries: Kept::default(),
-            serves: Serves::AnyCheckout,
+            serves: Serves::Any,
         }
     }
 
@@ -174,16 +174,16 @@ impl Desk {
         let top = here
             .ok()
             .and_then(|here| nearest(&here).map(Path::to_owned));
-        self.serves = top.map_or(Serves::NoCheckout, Serves::OneCheckout);
+        self.serves = top.map_or(Serves::None, Serves::One);
     }
 
     /// Refuses a `place` that this desk has nothing to say about.
     fn require_bound(&self, place: &Path) -> Result<(), Trouble> {
         let only = match &self.serves {
-            Serves::AnyCheckout => return Ok(()),
-            Serves::OneCheckout(top) if nearest(place) == Some(top) => return Ok(()),
-            Serves::OneCheckout(top) => format!("it serves `{}` alone", top.display()),
-            Serves::NoCheckout => "it was started in no repository".to_owned(),
+            Serves::Any => return Ok(()),
+            Serves::One(top) if nearest(place) == Some(top) => return Ok(()),
+            Serves::One(top) => format!("it serves `{}` alone", top.display()),
+            Serves::None => "it was started in no repository".to_owned(),
         };
         Err(Trouble::Request(format!(
             "`root` is not the checkout that this server was started in: {only}; \

@@ -185,7 +185,7 @@ mod tests {
         };
         let pair = BTreeSet::from([number(&one), number(&other)]);
         let before = waiting(&asked, Some(&pair)).unwrap();
-        (&one).write_all(&[7; 100_000]).unwrap();
+        (&one).write_all(&vec![7; 100_000]).unwrap();
         let after = waiting(&asked, Some(&pair)).unwrap();
         assert!(after >= before + 100_000, "{before} {after}");
         assert!(waiting(&asked, None).unwrap() >= after);

@@ -256,7 +256,7 @@ mod tests {
     fn a_file_in_memory_counts_while_a_descriptor_leads_to_it() {
         let own = [i32::try_from(std::process::id()).unwrap()];
         let file = rustix::fs::memfd_create("counted", MemfdFlags::CLOEXEC).unwrap();
-        rustix::io::write(&file, &[7; 1 << 16]).unwrap();
+        rustix::io::write(&file, &vec![7; 1 << 16]).unwrap();
         let number = rustix::fs::fstat(&file).unwrap().st_ino;
         let held = Held::of(&own, device());
         assert_eq!(held.files.get(&number), Some(&(1 << 16)), "{held:?}");

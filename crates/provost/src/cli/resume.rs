@@ -116,9 +116,14 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         (Some(_), [one]) => one.exit,
         _ => exit,
     };
+    Ok(together(answers, exit))
+}
+
+/// One answer of several.
+fn together(answers: Vec<Answer>, exit: Exit) -> Answer {
     let text = answers.iter().map(|answer| answer.text.as_str()).collect();
     let json = Value::Array(answers.into_iter().map(|answer| answer.json).collect());
-    Ok(Answer { exit, json, text })
+    Answer { exit, json, text }
 }
 
 /// The run that `text` names; one that is over cannot be resumed.
