@@ -169,6 +169,8 @@ impl Concern {
 pub struct Pushed {
     /// The ref or the revision on this side, as it was typed.
     pub local: String,
+    /// The ref on the other side.
+    pub remote: String,
     /// The object, or nothing for a deletion.
     pub commit: Option<Oid>,
 }
@@ -229,12 +231,13 @@ pub fn pushed(text: &str) -> Result<Vec<Pushed>, String> {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         // What was typed may hold blanks, as in `HEAD@{1 day ago}`; the rest never does.
         let words: Vec<&str> = line.rsplitn(4, ' ').collect();
-        let [_, _, commit, local] = words.as_slice() else {
+        let [_, remote, commit, local] = words.as_slice() else {
             return Err(format!("`{}` is no line of a push", line.escape_debug()));
         };
         let commit = object(commit)?;
         list.push(Pushed {
             local: (*local).to_owned(),
+            remote: (*remote).to_owned(),
             commit,
         });
     }

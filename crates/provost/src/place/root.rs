@@ -24,6 +24,28 @@ use crate::show::plain;
 /// The file that marks a root as this user's own.
 const MARK: &str = "own";
 
+/// What Provost keeps in a root.
+const PARTS: [&str; 18] = [
+    "runs",
+    "refused",
+    "changes",
+    "boards",
+    "plans",
+    "chains",
+    "detached",
+    "cancel",
+    "releases.jsonl",
+    "releases.lock",
+    "hooks.json",
+    "hook-claude.json",
+    "hook-codex.json",
+    "registry.db",
+    "registry.lock",
+    "registry.db-wal",
+    "registry.db-shm",
+    "registry.db-journal",
+];
+
 /// Whose a root is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -65,8 +87,9 @@ pub(super) fn standing(root: &Path, own: Option<&Own>) -> Result<Standing, Failu
         match path.symlink_metadata() {
             Ok(found) => {
                 sound(&path, &found)?;
-                let is_mark = path.file_name().is_some_and(|name| name == MARK);
-                holds |= !is_mark && (!found.is_dir() || !is_empty(&path));
+                let name = path.file_name().and_then(|name| name.to_str());
+                let is_ours = name.is_some_and(|name| PARTS.contains(&name));
+                holds |= is_ours && (!found.is_dir() || !is_empty(&path));
             }
             // A file that another process has just replaced or removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

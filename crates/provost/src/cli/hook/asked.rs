@@ -174,7 +174,7 @@ impl<'a> Asked<'a> {
         };
         let mut concerned = false;
         for at in 0..self.all.bindings.len() {
-            let tie = self.tie(at, &one.local, &commit)?;
+            let tie = self.tie(at, one, &commit)?;
             concerned |= self.weigh(at, tie, &one.local, &commit)?;
         }
         if concerned {
@@ -239,10 +239,15 @@ impl<'a> Asked<'a> {
         )
     }
 
-    /// What a push of `commit` under the name `local` has to do with a binding.
-    fn tie(&self, at: usize, local: &str, commit: &Oid) -> Result<Tie, Stop> {
+    /// What the push `one` of `commit` has to do with a binding; the bound branch is meant by its name
+    /// on either side.
+    fn tie(&self, at: usize, one: &Pushed, commit: &Oid) -> Result<Tie, Stop> {
+        let local = &one.local;
         let names = self.held.get(at).map(Vec::as_slice).unwrap_or_default();
-        if names.iter().any(|name| name == local) {
+        if names
+            .iter()
+            .any(|name| name == local || *name == one.remote)
+        {
             return Ok(Tie::Named);
         }
         let repo = &self.place.repo;

@@ -335,6 +335,16 @@ fn a_revert_an_amended_commit_and_a_rebase_of_several_commits_are_judged_by_what
 }
 
 #[test]
+fn another_branch_that_is_pushed_onto_the_bound_one_is_judged() {
+    let stage = Stage::new(Mode::RequiredBranch);
+    for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
+        stage.plain(&["branch", "-f", "side", commit]);
+        let what = format!("side:main at {commit}");
+        check(&what, inside, &push(&stage, &["@", "side:main"], commit));
+    }
+}
+
+#[test]
 fn what_concerns_no_contract_passes_and_a_push_says_so() {
     let stage = Stage::new(Mode::Checkout);
     // Other branches may be made and moved; what they hold is judged when it leaves.
