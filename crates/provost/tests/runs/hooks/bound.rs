@@ -340,7 +340,7 @@ fn another_branch_that_is_pushed_onto_the_bound_one_is_judged() {
     for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
         stage.plain(&["branch", "-f", "side", commit]);
         let what = format!("side:main at {commit}");
-        check(&what, inside, &push(&stage, &["@", "side:main"], commit));
+        check(&what, inside, &push(&stage, &["@", "+side:main"], commit));
     }
 }
 
