@@ -18,7 +18,8 @@ use super::{diag, wire};
 pub(crate) struct Account {
     /// The device of files in memory.
     device: Option<u64>,
-    /// What the machine could give away when the sandbox began.
+    /// The most that the machine could give away since the sandbox began: others may give memory
+    /// back meanwhile.
     available: Option<u64>,
     sockets: Sockets,
     /// How many times in a row something may have been hidden beyond the limit.
@@ -121,7 +122,9 @@ impl Account {
         let waiting = self.waiting(&held);
         let objects = self.objects(&mut held);
         let beside = held.bytes().saturating_add(waiting).saturating_add(objects);
-        let lost = match (self.available, held::available()) {
+        let now = held::available();
+        self.available = self.available.zip(now).map(|(most, now)| most.max(now));
+        let lost = match (self.available, now) {
             (Some(before), Some(now)) => before.saturating_sub(now),
             _ => u64::MAX,
         };
