@@ -1,8 +1,18 @@
-//! What the tests of all crates share: the one rule by which a test is left out.
+//! What the tests of all crates share: a stage for the real program, and the one rule by which a test
+//! is left out.
 //!
 //! A test that this machine cannot run calls [`skip`] and returns. Runners hide what a passing test
 //! prints, so the line also goes to the file that `PROVOST_TEST_SKIPPED` names; `./test` shows that
 //! file at its end. Where `PROVOST_TEST_REQUIRE=all`, as in CI, a skip is a failure.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what goes wrong here is a failed test"
+)]
+
+pub mod stage;
+pub mod transcript;
 
 use std::fs::File;
 use std::io::Write as _;

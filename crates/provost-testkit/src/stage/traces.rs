@@ -6,13 +6,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Outcome, Scene, Surroundings};
+use super::{Outcome, Stage, Surroundings};
 
-impl Scene {
-    /// Processes that have something to do with this scene, and mounts of it.
+impl Stage {
+    /// Processes that have something to do with this stage, and mounts of it.
     ///
     /// A process inside a box is known by what is mounted there, whatever it calls itself.
-    pub(crate) fn traces(&self) -> Vec<String> {
+    pub fn traces(&self) -> Vec<String> {
         let mark = self.mark();
         let holds = |path: String| {
             let bytes = fs::read(path).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Scene {
 
     /// Nothing of a run is left: no process, no mount, no workspace, no lease, and everything
     /// around is as it was `before`.
-    pub(crate) fn assert_clean(&self, before: &Surroundings, name: &str) {
+    pub fn assert_clean(&self, before: &Surroundings, name: &str) {
         let nothing: [&str; 0] = [];
         assert_eq!(self.traces(), nothing, "{name}: processes");
         let left = self.workspaces();
@@ -53,24 +53,28 @@ impl Scene {
     }
 
     /// Takes away what a run says it left for a person, as that person would.
-    pub(crate) fn take_away_left(&self, outcome: &Outcome) {
+    pub fn take_away_left(&self, outcome: &Outcome) {
         for left in outcome.json["left"].as_array().into_iter().flatten() {
             let attempt = Path::new(left["path"].as_str().unwrap());
-            assert!(attempt.starts_with(self.path("cache")), "{attempt:?}");
+            assert!(
+                attempt.starts_with(self.path("cache")),
+                "{}",
+                attempt.display()
+            );
             let run = attempt.parent().unwrap();
             let done = Command::new("rm").arg("-rf").arg(run).status().unwrap();
             assert!(done.success());
         }
     }
 
-    /// Waits until every process of the scene is gone.
-    pub(crate) fn await_silence(&self, name: &str) {
+    /// Waits until every process of the stage is gone.
+    pub fn await_silence(&self, name: &str) {
         until(&format!("{name}: silence"), || self.traces().is_empty());
     }
 }
 
 /// Waits until something is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < Duration::from_secs(30), "{what}");

@@ -2,22 +2,21 @@
 //!
 //! # Invariants
 //!
-//! - A scene shares nothing with the user's own home, caches, keys or git configuration.
-//! - Every command has a time limit; a scene leaves no process behind.
-//! - A test that needs something this machine lacks is left out by the one rule; see [`lacks`].
+//! - A stage shares nothing with the user's own home, caches, keys or git configuration.
+//! - Every command has a time limit; a stage leaves no process behind.
+//! - A test that needs something this machine lacks is left out by the one rule; see [`crate::lacks`].
 
 mod command;
 mod surroundings;
 mod traces;
 
-pub(crate) use command::{Outcome, Running};
-pub(crate) use surroundings::Surroundings;
-pub(crate) use traces::until;
+pub use command::{Outcome, Running, program};
+pub use surroundings::Surroundings;
+pub use traces::until;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -25,13 +24,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The ordinary user that root also tries things as.
-pub(crate) const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 
 /// Where programs are looked for, on the host and hence in a box.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How long one command may take, on a machine with much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What every base holds; `@OUTSIDE@` is a directory of the host.
 const BASE: &[(&str, &str)] = &[
@@ -45,16 +44,19 @@ const BASE: &[(&str, &str)] = &[
 ];
 
 /// One user with one repository.
-pub(crate) struct Scene {
+pub struct Stage {
     directory: TempDir,
     user: Option<u32>,
 }
 
 /// What a run is asked, beside its agent.
-pub(crate) struct Ask<'a> {
-    pub(crate) allow: &'a [&'a str],
-    pub(crate) accept: &'a str,
-    pub(crate) more: &'a [&'a str],
+pub struct Ask<'a> {
+    /// Each one a `--allow`.
+    pub allow: &'a [&'a str],
+    /// The `--accept`.
+    pub accept: &'a str,
+    /// Words that follow.
+    pub more: &'a [&'a str],
 }
 
 impl Default for Ask<'_> {
@@ -67,36 +69,37 @@ impl Default for Ask<'_> {
     }
 }
 
-/// Whether this machine lacks `program`; the test is then left out.
-pub(crate) fn lacks(program: &str) -> bool {
-    provost_testkit::lacks(&[program])
-}
-
 /// Whether the tests run as root.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-impl Scene {
-    /// A scene of the user who runs the tests.
-    pub(crate) fn new() -> Self {
+impl Default for Stage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Stage {
+    /// A stage of the user who runs the tests.
+    pub fn new() -> Self {
         Self::of(None)
     }
 
-    /// A scene of an ordinary user; only root can make one.
-    pub(crate) fn of_nobody() -> Self {
+    /// A stage of an ordinary user; only root can make one.
+    pub fn of_nobody() -> Self {
         Self::of(Some(NOBODY))
     }
 
     fn of(user: Option<u32>) -> Self {
         let directory = tempfile::Builder::new()
-            .prefix("provost-scene-")
+            .prefix("provost-stage-")
             .tempdir()
             .unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let scene = Self { directory, user };
+        let stage = Self { directory, user };
         for name in ["repo", "home", "cache", "config", "outside", "agent"] {
-            fs::create_dir(scene.path(name)).unwrap();
+            fs::create_dir(stage.path(name)).unwrap();
         }
         for (name, text) in [
             ("outside/canary", "untouched\n"),
@@ -108,21 +111,21 @@ impl Scene {
             ),
             ("repo/.provost/canary", "untouched\n"),
         ] {
-            scene.write(name, text);
+            stage.write(name, text);
         }
-        scene.own();
-        scene.git(&["init", "-q", "-b", "main"]);
-        scene.git(&["config", "user.name", "somebody"]);
-        scene.git(&["config", "user.email", "somebody@localhost"]);
+        stage.own();
+        stage.git(&["init", "-q", "-b", "main"]);
+        stage.git(&["config", "user.name", "somebody"]);
+        stage.git(&["config", "user.email", "somebody@localhost"]);
         // The first run would add this line; so nothing at all may change in a run.
-        scene.write("repo/.git/info/exclude", "/.provost/\n");
-        std::os::unix::fs::symlink(scene.path("outside"), scene.path("repo/exit")).unwrap();
-        scene.commit(BASE);
-        scene
+        stage.write("repo/.git/info/exclude", "/.provost/\n");
+        std::os::unix::fs::symlink(stage.path("outside"), stage.path("repo/exit")).unwrap();
+        stage.commit(BASE);
+        stage
     }
 
     /// Adds files to the base.
-    pub(crate) fn commit(&self, files: &[(&str, &str)]) {
+    pub fn commit(&self, files: &[(&str, &str)]) {
         for (name, text) in files {
             self.write(&format!("repo/{name}"), text);
         }
@@ -131,24 +134,24 @@ impl Scene {
         self.git(&["commit", "-q", "-m", "base"]);
     }
 
-    /// A path of the scene.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// A path of the stage.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The scene's own directory, which no process outside it has in its arguments.
+    /// The stage's own directory, which no process outside it has in its arguments.
     fn mark(&self) -> String {
         self.directory.path().display().to_string()
     }
 
-    /// Writes a file of the scene.
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    /// Writes a file of the stage.
+    pub fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Gives everything to the scene's user.
+    /// Gives everything to the stage's user.
     fn own(&self) {
         let Some(user) = self.user else { return };
         let owner = format!("{user}:{user}");
@@ -160,7 +163,7 @@ impl Scene {
     }
 
     /// The agent that runs the script `text`, as `--agent-cmd` wants it.
-    pub(crate) fn agent(&self, text: &str) -> String {
+    pub fn agent(&self, text: &str) -> String {
         let (program, name) = if text.starts_with("#!python") {
             ("python3", "agent.py")
         } else {
@@ -173,8 +176,8 @@ impl Scene {
         )
     }
 
-    /// Puts the places of this scene into a script.
-    pub(crate) fn fill(&self, text: &str) -> String {
+    /// Puts the places of this stage into a script.
+    pub fn fill(&self, text: &str) -> String {
         [
             ("@OUTSIDE@", "outside"),
             ("@HOME@", "home"),
@@ -189,23 +192,23 @@ impl Scene {
     }
 
     /// Runs `script` as an agent under contract.
-    pub(crate) fn run(&self, script: &str, ask: &Ask<'_>) -> Outcome {
+    pub fn run(&self, script: &str, ask: &Ask<'_>) -> Outcome {
         self.start(script, ask).wait()
     }
 
     /// Starts a run without waiting for it.
-    pub(crate) fn start(&self, script: &str, ask: &Ask<'_>) -> Running {
+    pub fn start(&self, script: &str, ask: &Ask<'_>) -> Running {
         let agent = self.agent(script);
         self.start_agent(&agent, ask)
     }
 
     /// Starts a run of an agent that is there already.
-    pub(crate) fn start_agent(&self, agent: &str, ask: &Ask<'_>) -> Running {
+    pub fn start_agent(&self, agent: &str, ask: &Ask<'_>) -> Running {
         self.spawn(self.provost(&run_arguments(agent, ask)))
     }
 
     /// Agrees to what the steps of the committed policy reach, as a refusal says.
-    pub(crate) fn agree(&self) {
+    pub fn agree(&self) {
         let refused = self.ask(&["prepare", "--json"]);
         let hint = refused.json["details"]["hint"].as_str();
         let Some(digest) = hint.and_then(|hint| hint.strip_prefix("provost init --trust ")) else {
@@ -216,7 +219,7 @@ impl Scene {
     }
 
     /// The ids of all runs.
-    pub(crate) fn runs(&self) -> BTreeSet<String> {
+    pub fn runs(&self) -> BTreeSet<String> {
         let runs = fs::read_dir(self.path("repo/.provost/runs"));
         runs.into_iter()
             .flatten()
@@ -224,23 +227,23 @@ impl Scene {
             .collect()
     }
 
-    /// The run of a scene that has had one; two of the same second are in no order.
-    pub(crate) fn last_run(&self) -> Option<String> {
+    /// The run of a stage that has had one; two of the same second are in no order.
+    pub fn last_run(&self) -> Option<String> {
         self.runs().pop_last()
     }
 
     /// A file of a run's bundle.
-    pub(crate) fn evidence(&self, run: &str, name: &str) -> PathBuf {
+    pub fn evidence(&self, run: &str, name: &str) -> PathBuf {
         self.path("repo/.provost/runs").join(run).join(name)
     }
 
     /// What the agent of the last run printed.
-    pub(crate) fn printed(&self) -> String {
+    pub fn printed(&self) -> String {
         self.printed_in(&self.last_run().unwrap())
     }
 
     /// What the agent of `run` printed.
-    pub(crate) fn printed_in(&self, run: &str) -> String {
+    pub fn printed_in(&self, run: &str) -> String {
         let mut text = String::new();
         for task in fs::read_dir(self.evidence(run, "agent"))
             .into_iter()
@@ -255,7 +258,7 @@ impl Scene {
 }
 
 /// The words of `provost run`.
-pub(crate) fn run_arguments<'a>(agent: &'a str, ask: &Ask<'a>) -> Vec<&'a str> {
+pub fn run_arguments<'a>(agent: &'a str, ask: &Ask<'a>) -> Vec<&'a str> {
     let mut words = vec!["run", "make it good", "--json", "--agent-cmd", agent];
     for path in ask.allow {
         words.extend(["--allow", path]);
@@ -265,26 +268,33 @@ pub(crate) fn run_arguments<'a>(agent: &'a str, ask: &Ask<'a>) -> Vec<&'a str> {
     words
 }
 
-#[test]
-fn a_scene_notices_what_it_is_there_for() {
-    let scene = Scene::new();
-    let before = scene.surroundings();
-    assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
-    assert_eq!(scene.traces(), [""; 0]);
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
 
-    scene.write("outside/canary", "owned\n");
-    scene.write("repo/.git/refs/heads/planted", "0\n");
-    assert_eq!(
-        before.differences(&scene.surroundings()),
-        ["outside/canary", "repo/.git/refs/heads/planted"]
-    );
+    use super::*;
 
-    let mut sleeper = Command::new("sleep")
-        .arg0(scene.mark())
-        .arg("60")
-        .spawn()
-        .unwrap();
-    assert_eq!(scene.traces().len(), 1);
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    #[test]
+    fn a_stage_notices_what_it_is_there_for() {
+        let stage = Stage::new();
+        let before = stage.surroundings();
+        assert_eq!(before.differences(&stage.surroundings()), [""; 0]);
+        assert_eq!(stage.traces(), [""; 0]);
+
+        stage.write("outside/canary", "owned\n");
+        stage.write("repo/.git/refs/heads/planted", "0\n");
+        assert_eq!(
+            before.differences(&stage.surroundings()),
+            ["outside/canary", "repo/.git/refs/heads/planted"]
+        );
+
+        let mut sleeper = Command::new("sleep")
+            .arg0(stage.mark())
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert_eq!(stage.traces().len(), 1);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
 }

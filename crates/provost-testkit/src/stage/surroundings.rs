@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::Scene;
+use super::Stage;
 
 /// Where runs write: evidence, the registry, refs of their own, keys.
 const OURS: &[&str] = &[
@@ -25,13 +25,13 @@ const OURS: &[&str] = &[
 /// What a run may add to, without touching what is there.
 const GROWS: &str = "repo/.git/objects";
 
-/// Everything in a scene that is not ours, byte by byte.
+/// Everything in a stage that is not ours, byte by byte.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Surroundings(BTreeMap<String, Vec<u8>>);
+pub struct Surroundings(BTreeMap<String, Vec<u8>>);
 
 impl Surroundings {
     /// Paths that are not what they were.
-    pub(crate) fn differences(&self, after: &Self) -> Vec<String> {
+    pub fn differences(&self, after: &Self) -> Vec<String> {
         let changed = self
             .0
             .iter()
@@ -50,9 +50,9 @@ impl Surroundings {
     }
 }
 
-impl Scene {
+impl Stage {
     /// Everything that is not ours, as it is now.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub fn surroundings(&self) -> Surroundings {
         let mut found = BTreeMap::new();
         for name in ["outside", "home", "repo", "cache/provost/other", "provost"] {
             self.read(
@@ -65,7 +65,7 @@ impl Scene {
     }
 
     /// The whole repository with all evidence, and the cache, as they are now.
-    pub(crate) fn everything(&self) -> Surroundings {
+    pub fn everything(&self) -> Surroundings {
         let mut found = BTreeMap::new();
         for name in ["outside", "home", "repo", "cache", "config"] {
             // The shared memory of the registry's readers holds nothing that lasts.
@@ -95,7 +95,7 @@ impl Scene {
     }
 
     /// Directories of runs that are still in the cache.
-    pub(crate) fn workspaces(&self) -> Vec<PathBuf> {
+    pub fn workspaces(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for repository in fs::read_dir(self.path("cache/provost"))
             .into_iter()

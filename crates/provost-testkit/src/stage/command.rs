@@ -1,4 +1,4 @@
-//! Runs the real binary, git and agents in a scene, each with a time limit.
+//! Runs the real binary, git and agents in a stage, each with a time limit.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,16 +12,18 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
-use super::{PATH, PATIENCE, Scene};
+use super::{PATH, PATIENCE, Stage};
 
 /// What became of a command.
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Its exit status; a signal counts as 128 and its number, as in a shell.
-    pub(crate) exit: i32,
+    pub exit: i32,
     /// What it printed as JSON, or null.
-    pub(crate) json: Value,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
+    pub json: Value,
+    /// The bytes it printed.
+    pub stdout: Vec<u8>,
+    /// What it said beside that.
+    pub stderr: String,
 }
 
 impl fmt::Debug for Outcome {
@@ -37,19 +39,19 @@ impl fmt::Debug for Outcome {
 
 impl Outcome {
     /// The code of the verdict, of a run or of a refusal.
-    pub(crate) fn code(&self) -> &str {
+    pub fn code(&self) -> &str {
         let of_run = self.json.pointer("/verdict/code");
         let code = of_run.or_else(|| self.json.pointer("/code"));
         code.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// A text of the JSON answer.
-    pub(crate) fn text(&self, name: &str) -> &str {
+    pub fn text(&self, name: &str) -> &str {
         self.json[name].as_str().unwrap_or_default()
     }
 
     /// The reason and path of everything the verdict complains about.
-    pub(crate) fn findings(&self) -> Vec<(String, String)> {
+    pub fn findings(&self) -> Vec<(String, String)> {
         let rows = self.json.pointer("/verdict/details/findings");
         let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
         let rows = rows.and_then(Value::as_array).into_iter().flatten();
@@ -59,14 +61,14 @@ impl Outcome {
 }
 
 /// A command at work in its own process group.
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
     output: [PathBuf; 2],
 }
 
 impl Running {
     /// Waits for its end.
-    pub(crate) fn wait(mut self) -> Outcome {
+    pub fn wait(mut self) -> Outcome {
         let since = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -96,17 +98,17 @@ impl Running {
     }
 
     /// Whether it has not ended yet.
-    pub(crate) fn goes_on(&mut self) -> bool {
+    pub fn goes_on(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
     /// Sends a signal to this one process.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
     /// Sends a signal to its whole process group, as a terminal does.
-    pub(crate) fn signal_all(&self, signal: Signal) {
+    pub fn signal_all(&self, signal: Signal) {
         let _ = kill_process_group(self.pid(), signal);
     }
 }
@@ -125,33 +127,37 @@ fn exit(status: ExitStatus) -> i32 {
     status.code().or(signal).unwrap()
 }
 
-impl Scene {
+/// The binary under test: cargo puts it two directories above the test that runs.
+pub fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("provost");
+    assert!(program.is_file(), "{}: not built", program.display());
+    program
+}
+
+impl Stage {
     /// The binary under test, with words for it.
-    pub(crate) fn provost(&self, words: &[&str]) -> Command {
+    pub fn provost(&self, words: &[&str]) -> Command {
         let own = self.path("provost");
-        let program = if own.exists() {
-            own
-        } else {
-            PathBuf::from(env!("CARGO_BIN_EXE_provost"))
-        };
+        let program = if own.exists() { own } else { program() };
         let mut command = self.command(&program.display().to_string());
         command.args(words);
         command
     }
 
-    /// Gives the scene a copy of the binary, for users who cannot reach the original.
-    pub(crate) fn copy_binary(&self) {
+    /// Gives the stage a copy of the binary, for users who cannot reach the original.
+    pub fn copy_binary(&self) {
         // Not by this process: a sibling thread that forks would keep the copy open for writing.
         let done = Command::new("cp")
-            .arg(env!("CARGO_BIN_EXE_provost"))
+            .arg(program())
             .arg(self.path("provost"))
             .status();
         assert!(done.unwrap().success());
         self.own();
     }
 
-    /// A program in the repository, as the scene's user, with nothing of this environment.
-    pub(crate) fn command(&self, program: &str) -> Command {
+    /// A program in the repository, as the stage's user, with nothing of this environment.
+    pub fn command(&self, program: &str) -> Command {
         let mut command = match self.user {
             None => Command::new(program),
             Some(user) => {
@@ -181,7 +187,7 @@ impl Scene {
     }
 
     /// Starts `command`.
-    pub(crate) fn spawn(&self, mut command: Command) -> Running {
+    pub fn spawn(&self, mut command: Command) -> Running {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let output = ["stdout", "stderr"].map(|name| self.path(&format!("{number}.{name}")));
@@ -196,23 +202,23 @@ impl Scene {
     }
 
     /// Runs the binary with these words.
-    pub(crate) fn ask(&self, words: &[&str]) -> Outcome {
+    pub fn ask(&self, words: &[&str]) -> Outcome {
         self.spawn(self.provost(words)).wait()
     }
 
     /// Verifies the bundle of a run.
-    pub(crate) fn verify(&self, run: &str) -> Outcome {
+    pub fn verify(&self, run: &str) -> Outcome {
         let bundle = self.evidence(run, "").display().to_string();
         self.ask(&["verify", &bundle, "--json"])
     }
 
     /// Runs git in the repository, which must succeed, and says what it printed.
-    pub(crate) fn git(&self, words: &[&str]) -> String {
+    pub fn git(&self, words: &[&str]) -> String {
         self.git_in("repo", words)
     }
 
-    /// The same in another directory of the scene.
-    pub(crate) fn git_in(&self, directory: &str, words: &[&str]) -> String {
+    /// The same in another directory of the stage.
+    pub fn git_in(&self, directory: &str, words: &[&str]) -> String {
         let mut command = self.command("git");
         command.current_dir(self.path(directory)).args(words);
         let outcome = self.spawn(command).wait();
@@ -221,7 +227,7 @@ impl Scene {
     }
 
     /// A clone of the repository at `name`, with the base checked out.
-    pub(crate) fn clone(&self, name: &str) {
+    pub fn clone(&self, name: &str) {
         let (from, to) = (self.path("repo"), self.path(name));
         let words = [from, to].map(|path| path.display().to_string());
         self.git(&["clone", "-q", &words[0], &words[1]]);
@@ -230,8 +236,8 @@ impl Scene {
     }
 
     /// Runs an agent without any sandbox, in a clone of the repository at `name`. Its home and its
-    /// scratch space are the scene's; it names no other place of the host that it writes.
-    pub(crate) fn run_plainly(&self, script: &str, name: &str) -> Outcome {
+    /// scratch space are the stage's; it names no other place of the host that it writes.
+    pub fn run_plainly(&self, script: &str, name: &str) -> Outcome {
         self.clone(name);
         let agent = self.agent(script);
         let (program, script) = agent.split_once(' ').unwrap();
