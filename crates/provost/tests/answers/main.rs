@@ -1,0 +1,59 @@
+//! What every command prints, for a person and for a program, refusals included.
+//!
+//! Each test runs a series of commands of the real program and compares all that they said with a
+//! snapshot, so that a change of words or fields is a change of these files and is reviewed as one.
+//! `INSTA_UPDATE=always cargo test -p provost --test answers` writes them anew.
+
+#[cfg(test)]
+mod boards;
+#[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod checks;
+#[cfg(test)]
+mod evidence;
+#[cfg(test)]
+mod help;
+#[cfg(test)]
+mod plans;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod runs;
+#[cfg(test)]
+mod setup;
+
+#[cfg(test)]
+use provost_testkit::stage::Stage;
+
+/// A stage on which sandboxes can be made; none where this machine cannot make one.
+#[cfg(test)]
+fn stage() -> Option<Stage> {
+    let stage = Stage::new();
+    let trial = stage.ask(&["box", "--json", "--", "true"]);
+    if trial.exit == 4 {
+        provost_testkit::skip("no sandbox can be made here");
+        return None;
+    }
+    assert_eq!(trial.exit, 0, "{trial:?}");
+    Some(stage)
+}
+
+/// The words of a run of `script`, for a person.
+#[cfg(test)]
+fn run<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let words = [
+        "run",
+        "Make it good",
+        "--agent-cmd",
+        agent,
+        "--allow",
+        "src",
+    ];
+    let mut words = words.to_vec();
+    if !more.contains(&"--accept") {
+        words.extend(["--accept", "sh check.sh"]);
+    }
+    words.extend(more);
+    words
+}
