@@ -120,7 +120,9 @@ fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
     let (id, state) = (&intent.intent_id, intent.state.name());
     match intent.state {
         State::Expired => wrong(format!("the intent `{id}` is {state}; {RENEW}")),
-        _ => wrong(format!("the intent `{id}` is {state}")),
+        _ => wrong(format!(
+            "the intent `{id}` is closed ({state}); start another one"
+        )),
     }
 }
 

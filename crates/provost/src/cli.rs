@@ -369,7 +369,9 @@ fn wrong(text: &str, named: &str) -> Failure {
         if let Some(tip) = part.strip_prefix("tip: ") {
             tips.extend(
                 tip.lines()
-                    .map(|line| line.trim().trim_start_matches("tip: ")),
+                    .map(|line| line.trim().trim_start_matches("tip: "))
+                    // A user who types a flag does not mean a value that looks like one.
+                    .filter(|tip| !tip.starts_with("to pass '--")),
             );
         } else if let Some(line) = part.strip_prefix("Usage: ") {
             usage = line.lines().next().unwrap_or_default();
@@ -423,6 +425,10 @@ mod tests {
         insta::assert_snapshot!(refusal("run x --allw src --accept true"), @r"
         unexpected argument '--allw' found
         hint: a similar argument exists: '--allow'; see provost run --help
+        ");
+        insta::assert_snapshot!(refusal("retry last --timeout 4"), @r"
+        unexpected argument '--timeout' found
+        hint: provost retry --help
         ");
         insta::assert_snapshot!(refusal("run x --allow src"), @r"
         the following required arguments were not provided:

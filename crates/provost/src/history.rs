@@ -30,6 +30,8 @@ pub(crate) struct Beside {
     pub(crate) foreign: bool,
     /// Where it landed.
     pub(crate) landed: Option<Landed>,
+    /// Why it cannot land alone, if it is a part of a chain whose parts were not accepted together.
+    pub(crate) part: Option<String>,
     /// What passed between the agent that is at work and its model so far.
     pub(crate) live: Option<Passed>,
     /// What only somebody who looks closer wants to know.
@@ -155,6 +157,7 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
         live: cache.and_then(|cache| machine::live(cache, run_id, state.attempt)),
         foreign: !is_own(place, run_id),
         landed: landed(place, &[run_id.as_str()]).remove(run_id),
+        part: None,
         closer: Some(Closer {
             now: clock::now_millis(),
             lines: lines.and_then(Result::ok).unwrap_or_default(),
@@ -226,7 +229,7 @@ pub(crate) fn go_on(run_id: &str, stage: Stage) -> String {
     match stage {
         Stage::Running => format!("provost log {run_id} --follow"),
         Stage::Waiting => {
-            format!("provost approve {run_id} --go, or provost reject {run_id}")
+            format!("provost approve {run_id} --go # or: provost reject {run_id}")
         }
         Stage::Interrupted | Stage::Sealed => format!("provost resume {run_id}"),
     }

@@ -56,7 +56,7 @@ pub(crate) fn status(state: &State, at: Stage) -> &'static str {
 }
 
 /// Whether a person said yes, and nothing has begun since.
-fn is_approved(state: &State) -> bool {
+pub(crate) fn is_approved(state: &State) -> bool {
     let begun = state.gates.contains_key(&Gate::Policy) || !state.past.is_empty();
     state.approval.is_some() && !begun
 }
@@ -404,7 +404,11 @@ fn ending(state: &State, beside: &Beside) -> String {
         }
         (Some(_), Some(published), None) => {
             let branch = short(&published.branch);
-            format!("  branch   {branch}\nnext: provost diff {run}\nnext: provost land {run}\n")
+            let next = match &beside.part {
+                None => format!("next: provost land {run}\n"),
+                Some(part) => format!("note: {}\n", plain(part)),
+            };
+            format!("  branch   {branch}\nnext: provost diff {run}\n{next}")
         }
         (Some(verdict), None, None) => {
             let captured = state.captured.as_ref();

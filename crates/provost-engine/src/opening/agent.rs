@@ -170,8 +170,10 @@ fn unknown(name: &str, policy: &Policy) -> PortError {
         names => format!("it names {}", names.join(", ")),
     };
     let reason = format!("provost.toml of the base commit has no agent `{name}`; {known}");
-    PortError::new(Code::NotFound, reason)
-        .hint("name a command instead, or add [agents.NAME] to provost.toml and commit it")
+    PortError::new(Code::NotFound, reason).hint(
+        "give a command with --agent-cmd (--review-cmd for a reviewer), or add [agents.NAME] to \
+             provost.toml and commit it",
+    )
 }
 
 fn typed(text: &str) -> Result<Vec<String>, PortError> {

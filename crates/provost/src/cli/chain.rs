@@ -39,6 +39,9 @@ use crate::session::{self, KeySigner, RunBundle, SystemClock, lock};
 use crate::show::{Reader, plain};
 use crew::Threads;
 
+/// How a part of a contract lands.
+const ALL_OR_NONE: &str =
+    "call `provost chain` with that chain to its end: all parts land, or none";
 /// The file of a chain that holds its document.
 const DOCUMENT: &str = "chain.json";
 
@@ -233,6 +236,12 @@ impl Run {
     }
 }
 
+/// Why the run `run_id` cannot land alone.
+pub(super) fn part(place: &Place, run_id: &str) -> Option<String> {
+    let failure = refuse_part(place, run_id).err()?;
+    (failure.code == Code::ChainNotAccepted).then(|| format!("{}; {ALL_OR_NONE}", failure.reason))
+}
+
 /// Refuses to land a part of a contract that was divided before all parts were accepted together.
 pub(super) fn refuse_part(place: &Place, run_id: &str) -> Result<(), Failure> {
     let unreadable = |error: &dyn std::error::Error| Failure::of(Code::EvidenceAltered, error);
@@ -271,8 +280,7 @@ pub(super) fn refuse_part(place: &Place, run_id: &str) -> Result<(), Failure> {
                 Some(tested) => format!("it is a part of {id}, which together {}", tested.reason),
                 None => format!("it is a part of {id}, whose parts were not tested together yet"),
             };
-            return Err(Failure::new(Code::ChainNotAccepted, reason)
-                .hint("call `provost chain` with that chain to its end: all parts land, or none"));
+            return Err(Failure::new(Code::ChainNotAccepted, reason).hint(ALL_OR_NONE));
         }
     }
     Ok(())
@@ -392,7 +400,7 @@ fn step(standing: Option<&Standing>, accepted: bool) -> Option<String> {
     match end.accepted() {
         Some(_) => accepted.then(|| format!("provost land {run_id}")),
         None if end.waits() => Some(format!(
-            "provost approve {run_id}, or provost reject {run_id}; then this command again"
+            "provost approve {run_id} # or: provost reject {run_id}; then this command again"
         )),
         None => Some(format!("provost why {run_id}")),
     }

@@ -3,11 +3,12 @@
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::gate::command;
 use provost_engine::land::{Landed, When};
 use serde_json::json;
 
 use super::net::Again;
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
 use crate::place::Place;
 use crate::progress::Onlooker;
@@ -41,9 +42,10 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     let landed = session::land(place, &run_id, &land.again.send, &mut onlooker);
     onlooker.clear();
+    let target = state.as_ref().and_then(|state| state.opened.target.clone());
     let Landed { landing, when } = landed.map_err(|failure| match failure.code {
         Code::RunUnfinished => failure.hint(go_on),
-        _ => failure,
+        _ => advised(failure, &run_id, &target.unwrap_or_default()),
     })?;
     let branch = landing.target.trim_start_matches("refs/heads/");
     let commit = landing.commit.short();
@@ -60,4 +62,23 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
         json,
         text,
     })
+}
+
+/// A landing that failed, with what helps where that is one command.
+fn advised(failure: Failure, run_id: &str, target: &str) -> Failure {
+    let branch = command::quote(target.trim_start_matches("refs/heads/"));
+    let hint = match failure.code {
+        Code::NotAccepted => format!("provost why {run_id}"),
+        Code::AcceptanceFailed | Code::LandConflict if !target.is_empty() => format!(
+            "`provost retry {run_id} --base {branch}` has the agent begin from the target as it is now"
+        ),
+        Code::CheckoutDirty => {
+            format!("commit or put aside what changed, then provost land {run_id}")
+        }
+        _ => return failure,
+    };
+    match failure.hint {
+        Some(_) => failure,
+        None => failure.hint(hint),
+    }
 }

@@ -150,6 +150,7 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
 pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
     let place = Place::find()?;
     let bundle = place.run(run_id);
+    let part = super::chain::part(&place, run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     onlooker.listen(Wishes::of(&place, run_id));
     let mut session = Session::open(place, run_id)?;
@@ -164,5 +165,9 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     onlooker.clear();
     let state = state?;
     onlooker.fulfil(&state);
-    Ok(report::run(&state, &bundle, &Beside::driven(&state)))
+    let beside = Beside {
+        part,
+        ..Beside::driven(&state)
+    };
+    Ok(report::run(&state, &bundle, &beside))
 }

@@ -17,6 +17,7 @@ use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
 use crate::place::Place;
 use crate::progress::Onlooker;
+use crate::report;
 use crate::session;
 use crate::show::Reader;
 
@@ -50,6 +51,9 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         let (code, what) = match stage {
             Stage::Running => (Code::RunBusy, "goes on"),
             Stage::Waiting => (Code::RunUnfinished, "waits for approval"),
+            Stage::Interrupted | Stage::Sealed if report::is_approved(&first) => {
+                (Code::RunUnfinished, "was approved and has not begun")
+            }
             Stage::Interrupted | Stage::Sealed => (Code::RunUnfinished, "was interrupted"),
         };
         let failure = Failure::new(code, format!("{before} {what}"));

@@ -15,7 +15,7 @@ use super::change;
 use super::run::refused;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::{Landed, Stage};
+use crate::history::{Beside, Landed, Stage};
 use crate::place::Place;
 use crate::show::{headline, plain};
 use crate::{history, input, report, session, times};
@@ -125,7 +125,10 @@ pub(super) fn show(which: &Which) -> Outcome {
     }
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
-    let beside = history::beside(&place, &state);
+    let beside = Beside {
+        part: super::chain::part(&place, &run_id),
+        ..history::beside(&place, &state)
+    };
     let mut answer = report::run(&state, &place.run(&run_id), &beside);
     answer.exit = provost_core::exit::Exit::Yes;
     let newer = place.refused_after(&run_id);

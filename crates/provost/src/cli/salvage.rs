@@ -58,7 +58,7 @@ fn list(place: &Place) -> Outcome {
         let objective = state
             .as_ref()
             .map(|state| state.opened.contract.inputs.spec.as_str());
-        let start = format!("{}  {}  {word:18}  ", kept.commit.short(), kept.name);
+        let start = format!("{}  {}  {word:22}  ", kept.commit.short(), kept.name);
         let column = start.chars().count();
         text += &format!(
             "{start}{}\n",

@@ -45,7 +45,7 @@ impl Place {
             Some(run_id) => failure.hint(format!(
                 "a contract was refused before there was a run: provost show {run_id}"
             )),
-            None => failure,
+            None => failure.hint("`provost run --help` says how to begin one"),
         }
     }
 

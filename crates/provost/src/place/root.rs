@@ -12,6 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::gate::command::quote;
 use provost_core::own::{Purpose, Secret};
 use provost_core::wording::counted;
 use provost_host::git::Repository;
@@ -166,11 +167,29 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&Own>) -> Result<(),
     let reason = format!(
         "git tracks `{found}`, so the runtime root came with the repository; it is not used"
     );
-    let shown = plain(&root.display().to_string());
-    Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
-        "git rm -r -q --cached '{}' && mv '{shown}' '{shown}.foreign', and commit that",
-        found.split('/').next().unwrap_or(&found)
-    )))
+    let top = repo.top().unwrap_or_else(|| repo.common_dir());
+    Err(Failure::new(Code::RootUnsafe, reason).hint(away(top, root, &found)))
+}
+
+/// The command that takes the runtime root of a checkout, in which git tracks `found`, out of git and
+/// out of the way.
+///
+/// It works from every directory, and also where the root is only left in the last commit.
+fn away(top: &Path, root: &Path, found: &str) -> String {
+    let depth = root
+        .strip_prefix(top)
+        .map_or(1, |it| it.components().count());
+    let parts: Vec<&str> = found.split('/').take(depth.max(1)).collect();
+    let tracked = quote(&parts.join("/"));
+    let place = top.join(parts.join("/")).display().to_string();
+    let git = format!("git -C {}", quote(&plain(&top.display().to_string())));
+    let (from, to) = (plain(&place), plain(&format!("{place}.foreign")));
+    format!(
+        "{git} rm -r -q --cached --ignore-unmatch {tracked} && mv {} {} && \
+         {git} commit -m 'Remove the runtime root' -- {tracked}",
+        quote(&from),
+        quote(&to)
+    )
 }
 
 /// What is said to a user who would use a root that is another's, which `whose` gives the reason of.
@@ -181,7 +200,9 @@ pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
     Failure::new(Code::RootUnsafe, reason).hint(format!(
         "check that HOME and XDG_STATE_HOME are those it was made with; \
          `provost runs` and `provost verify` look at it; \
-         if it is not yours, mv '{shown}' '{shown}.foreign' begins anew"
+         if it is not yours, `mv {} {}` begins anew",
+        quote(&shown),
+        quote(&format!("{shown}.foreign"))
     ))
 }
 

@@ -85,8 +85,14 @@ fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accept
     let salvaged = format!("refs/provost/salvage/{run}/1");
     desk.git(&["update-ref", &salvaged, kept.trim()]);
     let list = desk.provost(&["salvage", "list"]).out;
-    assert!(list.contains("/1  ATTEMPT_LOST        Greet\n"), "{list}");
-    assert!(list.contains("/1  ACCEPTED            Greet\n"), "{list}");
+    assert!(
+        list.contains("/1  ATTEMPT_LOST            Greet\n"),
+        "{list}"
+    );
+    assert!(
+        list.contains("/1  ACCEPTED                Greet\n"),
+        "{list}"
+    );
     let restored = desk.provost(&["salvage", "restore", "last"]);
     assert_eq!(restored.exit, 0, "{restored:?}");
     let branches = desk.git(&["branch", "--list", "provost/salvage-*"]);

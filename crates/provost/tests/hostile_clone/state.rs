@@ -63,7 +63,7 @@ fn a_lost_secret_is_named_before_anything_is_moved_away() {
     assert!(lost.says("victim/other/provost/secret"), "{lost:?}");
     let hint = lost.stderr.lines().find(|line| line.starts_with("hint:"));
     let hint = hint.unwrap();
-    let (check, mv) = (hint.find("XDG_STATE_HOME"), hint.find("mv '"));
+    let (check, mv) = (hint.find("XDG_STATE_HOME"), hint.find("`mv "));
     assert!(check.is_some() && check < mv, "{hint}");
     for words in [["status"], ["runs"]] {
         let told = with_state(&stage, "victim/other", &words);
@@ -97,7 +97,7 @@ fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
             refused.says(&format!("{state}/provost")),
             "{words:?}: {refused:?}"
         );
-        assert!(!refused.says("mv '"), "{words:?}: {refused:?}");
+        assert!(!refused.says("`mv "), "{words:?}: {refused:?}");
     }
     let new = stage.path("victim/repo/.provost");
     fs::rename(&new, stage.path("victim/away")).unwrap();
@@ -114,4 +114,32 @@ fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
     let refused = with_state(&stage, "victim/file", &words);
     assert_eq!(refused.exit, Some(4), "{refused:?}");
     assert!(refused.says("victim/file/provost"), "{refused:?}");
+}
+
+/// The hint is a command that can be pasted as it is, from any directory of any checkout.
+#[test]
+fn what_is_said_of_a_tracked_root_can_be_done_as_it_is() {
+    for (repo, staged) in [("victim/repo", false), ("victim/it's mine", true)] {
+        let stage = Stage::new();
+        let files = [(".provost/runs/x", "x"), ("sub/a.txt", "a\n")];
+        stage.repository("victim", repo, &files);
+        if staged {
+            // Taken out of the index, and still in the last commit.
+            stage.git("victim", repo, &["rm", "-r", "-q", "--cached", ".provost"]);
+        }
+        let below = format!("{repo}/sub");
+        let refused = stage.ask("victim", &below, &["status"]);
+        let hint = refused
+            .stderr
+            .lines()
+            .find_map(|it| it.strip_prefix("hint: "));
+        let hint = hint.unwrap_or_else(|| panic!("{refused:?}"));
+        let doctor = stage.ask("victim", &below, &["doctor"]);
+        assert!(doctor.says(hint), "{doctor:?}");
+        let mut shell = stage.command("victim", &below, "sh");
+        let done = shell.args(["-c", hint]).status().unwrap();
+        assert!(done.success(), "{hint}");
+        let made = stage.ask("victim", &below, &["init"]);
+        assert_eq!(made.exit, Some(0), "{hint}: {made:?}");
+    }
 }

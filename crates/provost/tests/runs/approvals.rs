@@ -235,6 +235,15 @@ fn a_run_that_was_approved_says_so_and_goes_on_and_one_that_is_over_does_not() {
     let status = text(scene.ask(&["status"]));
     let next = format!("next: provost resume {run}");
     assert!(status.contains(&next), "{status}");
+    // It was not interrupted: it has not begun.
+    let agent = scene.agent(WORK);
+    let words = ["run", "x", "--allow", "src", "--accept", "sh check.sh"];
+    let other = scene.ask(&[&words[..], &["--agent-cmd", &agent]].concat());
+    let again = scene.ask(&["retry", &run]);
+    for told in [&other.stderr, &again.stderr] {
+        let words = format!("{run} was approved and has not begun");
+        assert!(told.contains(&words), "{told}");
+    }
     let done = scene.ask(&["approve", &run, "--go", "--json"]);
     assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
     let over = scene.ask(&["resume", &run, "--json"]);

@@ -159,3 +159,29 @@ fn what_no_node_would_feel_is_refused() {
     assert!(drops.text("reason").contains("/nodes/0/drops"), "{drops:?}");
     assert!(scene.runs().is_empty());
 }
+
+/// A part that a person let go on by itself: landing it is refused, so nothing proposes that.
+#[test]
+fn a_part_is_not_proposed_for_landing_before_all_are_accepted_together() {
+    let scene = scene("test ! -e src/bad\n");
+    let mut document = divided(&scene);
+    document["nodes"][0]["contract"]["x_provost"]["author"] = json!("agent:planner");
+    let waits = call(&scene, &document, &["--jobs", "1"]);
+    assert_eq!(waits.exit, 3, "{waits:?}");
+    let run = waits.json["nodes"][0]["run_id"].as_str().unwrap();
+    let gone = scene.ask(&["approve", run, "--go"]);
+    for told in [gone, scene.ask(&["show", run])] {
+        assert_eq!(told.exit, 0, "{told:?}");
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        assert!(text.contains("note: it is a part of chain_"), "{text}");
+        assert!(!text.contains("provost land"), "{text}");
+    }
+    let outcome = call(&scene, &document, &[]);
+    assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
+    let shown = scene.ask(&["show", run]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains(&format!("next: provost land {run}")),
+        "{shown}"
+    );
+}

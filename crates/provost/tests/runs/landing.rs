@@ -308,3 +308,27 @@ fn what_was_tested_on_a_tree_is_not_tested_on_it_again() {
     std::fs::write(&log, "all fine\n").unwrap();
     refused(&scene, &run, "EVIDENCE_ALTERED", "1.stdout.log");
 }
+
+#[test]
+fn a_landing_that_fails_names_the_command_that_helps() {
+    let hint = |outcome: &Outcome| {
+        let hint = outcome.json.pointer("/details/hint");
+        hint.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (scene, run) = accepted();
+    scene.commit(&[("src/a.txt", "good and mine\n")]);
+    let outcome = land(&scene, &run);
+    assert_eq!(outcome.code(), "LAND_CONFLICT", "{outcome:?}");
+    let again = format!("provost retry {run} --base main");
+    assert!(hint(&outcome).contains(&again), "{outcome:?}");
+    let words: Vec<&str> = again.split(' ').skip(1).collect();
+    let again = scene.ask(&[&words[..], &["--json"]].concat());
+    assert_eq!(again.code(), "OK", "{again:?}");
+    landed(&scene, again.text("run_id"));
+
+    let refused = scene.run("echo bad > src/a.txt", &Ask::default());
+    let outcome = land(&scene, refused.text("run_id"));
+    assert_eq!(outcome.code(), "NOT_ACCEPTED", "{outcome:?}");
+    let why = format!("provost why {}", refused.text("run_id"));
+    assert_eq!(hint(&outcome), why);
+}

@@ -73,3 +73,35 @@ fn the_self_test_can_be_asked_for() {
     assert!(text.contains("nothing got out"), "{text}");
     assert!(text.contains("no_new_privileges"), "{text}");
 }
+
+/// Each is a process of its own, which has no self-test of a run to rely on.
+#[test]
+fn a_box_is_attacked_before_a_preparation_a_replay_and_a_landing() {
+    let scene = Scene::new();
+    scene.commit(&[
+        (
+            "provost.toml",
+            "[[prepare]]\nname = \"deps\"\nrun = \"sh deps.sh\"\n\
+             inputs = [\"package-lock.json\"]\noutputs = [\"deps\"]\n",
+        ),
+        ("deps.sh", "mkdir deps && echo made > deps/made\n"),
+        ("package-lock.json", "one\n"),
+        (".gitignore", "/deps/\n/target/\n"),
+    ]);
+    let attacks = |words: &[&str]| {
+        for file in memory(&scene) {
+            fs::remove_file(file).unwrap();
+        }
+        let done = scene.ask(&[words, &["--json"]].concat());
+        assert_eq!(done.exit, 0, "{words:?}: {done:?}");
+        assert_eq!(memory(&scene).len(), 1, "{words:?}");
+    };
+    attacks(&["prepare"]);
+    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let run = outcome.text("run_id");
+    attacks(&["replay", run, "--reexec"]);
+    // The target moves, so the commands run once more, on the merge.
+    scene.commit(&[("docs/later.md", "later\n")]);
+    attacks(&["land", run]);
+}

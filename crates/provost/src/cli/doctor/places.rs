@@ -50,8 +50,11 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
                     let found = format!("{} was not made by you", known.root.display());
                     Row::missing("runtime root", found).remedy("provost explain ROOT_UNSAFE")
                 }
-                Err(failure) => Row::missing("runtime root", failure.reason)
-                    .remedy("provost explain ROOT_UNSAFE"),
+                Err(failure) => {
+                    let explain = format!("provost explain {}", failure.code);
+                    let remedy = failure.hint.unwrap_or(explain);
+                    Row::missing("runtime root", failure.reason).remedy(remedy)
+                }
             });
             match place.cache() {
                 Ok(cache) => rows.push(directory("cache", cache, fix)),

@@ -37,10 +37,16 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
     Ok(())
 }
 
-/// Tells of runs whose driver died.
+/// Tells of runs whose driver died, and of those that were approved and have not begun.
 pub(in crate::cli) fn tell_interrupted(place: &Place, onlooker: &Onlooker) -> Result<(), Failure> {
     for run_id in history::interrupted(place)? {
-        let note = format!("note: {run_id} was interrupted; provost resume {run_id}");
+        let state = history::state(place, &run_id);
+        let what = if state.is_ok_and(|state| report::is_approved(&state)) {
+            "was approved and has not begun"
+        } else {
+            "was interrupted"
+        };
+        let note = format!("note: {run_id} {what}; provost resume {run_id}");
         onlooker.line(&note);
     }
     Ok(())
