@@ -17,7 +17,7 @@ mod tests;
 
 pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
-pub use state::{End, Fact, Hands, Misplaced, Standing, State};
+pub use state::{End, Fact, Hands, Misplaced, Part, Standing, State};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::code::Code;
 use crate::contract::check::{self, Rules};
 use crate::contract::{self, Contract, Problem};
+use crate::object::{Oid, sha256};
 use crate::path::is_segment;
 
 /// The most nodes of one chain.
@@ -33,6 +34,12 @@ pub const MOST: usize = 64;
 
 /// How often work is passed on at most, whatever a document says.
 pub const MOST_HANDOFFS: u32 = 10;
+
+/// How the chain is called whose document has this digest and that starts from `base`.
+pub fn id(sha256_of_document: &str, base: &Oid) -> String {
+    let digest = sha256(format!("{sha256_of_document} {base}").as_bytes());
+    format!("chain_{}", &digest[..16])
+}
 
 /// A chain that can be run.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
-use provost_core::chain::{Chain, End, Fact, Hands, Merge, Next, Standing, State, report};
+use provost_core::chain::{Chain, End, Fact, Hands, Merge, Next, Part, Standing, State, report};
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::contract::document::Document;
@@ -67,6 +67,8 @@ pub struct Order {
     pub contract: Document,
     /// The agent, if it is not that of the chain.
     pub agent: Option<String>,
+    /// What it is a part of, if the chain divides one contract.
+    pub part: Option<Part>,
 }
 
 /// All results of a chain, to be tested.
@@ -324,7 +326,12 @@ fn start(
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
     };
     record(ports, task, state, fact)?;
+    let part = task.chain.whole.as_ref().map(|_| Part {
+        chain: task.id.to_owned(),
+        node: node.clone(),
+    });
     ports.crew.begin(Order {
+        part,
         node,
         run_id,
         contract,

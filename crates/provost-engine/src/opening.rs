@@ -150,6 +150,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         least_tier: policy.least_tier,
         widenings,
         parent: None,
+        part: None,
         owner: request.owner,
         version: request.version,
     })

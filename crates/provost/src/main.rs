@@ -20,6 +20,7 @@ mod mcp;
 mod mortal;
 mod origin;
 mod output;
+mod parts;
 mod place;
 mod progress;
 mod report;

@@ -35,6 +35,7 @@ use crate::answer::Failure;
 use crate::history;
 #[cfg(feature = "failpoints")]
 pub(crate) use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
+use crate::parts;
 use crate::place::Place;
 
 /// A run that this process drives.
@@ -205,8 +206,11 @@ pub(crate) fn land(
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
     let brokered = history::state(&place, run_id);
-    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
     // What cannot be read is refused below, in better words.
+    if let Ok(state) = &brokered {
+        parts::require_accepted(&place, state)?;
+    }
+    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
     let brokered = brokered.as_ref().map(|state| state.opened.brokered());
     let brokered = brokered.unwrap_or_default();
     machine.know(&brokered);

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //!
-//! - The statement names every file of the directory but itself and the lock of its driver.
+//! - The statement names every file of the directory but itself and the lock of its driver, and is
+//!   spelled in one way, so that no byte of the directory changes unseen.
 //! - Nothing of a statement is believed before its signature holds; what does not even fit its own
 //!   statement was altered, whoever signed it.
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::dsse::{self, Envelope, OpenError};
+use super::dsse::{Envelope, OpenError};
 use super::key::PublicKey;
 use super::layout::DRIVER_LOCK;
 use super::report::{Sha256, Time};
@@ -105,15 +106,18 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
         Ok(envelope) => envelope,
         Err(why) => return deny(Code::EvidenceIncomplete, format!("`{SEAL}` {why}")),
     };
-    let (payload, signed) = match dsse::open(&envelope, keys) {
-        Ok(opened) => (opened.payload, Ok(opened.key)),
-        // Whoever signed it: what does not fit its own statement was altered.
-        Err(error @ OpenError::UnknownKey { .. }) => match claimed(&envelope) {
-            Ok(payload) => (payload, Err(error)),
-            Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
-        },
+    let Seal {
+        payload,
+        signed,
+        exact,
+    } = match opened(&envelope, keys) {
+        Ok(seal) => seal,
         Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
     };
+    if !exact {
+        let reason = format!("`{SEAL}` is not spelled as it was sealed");
+        return deny(Code::EvidenceAltered, reason);
+    }
     let statement: RecordStatement = match json::parse_as(&payload) {
         Ok(statement) => statement,
         Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
@@ -138,9 +142,33 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
     }
 }
 
-/// What an envelope says that an unknown key signed; it only serves to find what does not fit.
-fn claimed(envelope: &[u8]) -> Result<Vec<u8>, OpenError> {
-    Envelope::parse(envelope)?.unverified_payload()
+/// What an envelope came to.
+struct Seal {
+    /// What it says. If an unknown key signed it, that only serves to find what does not fit.
+    payload: Vec<u8>,
+    /// The key that signed it, if it is known.
+    signed: Result<PublicKey, OpenError>,
+    /// Whether every byte of it is as a seal is written.
+    exact: bool,
+}
+
+fn opened(bytes: &[u8], keys: &[PublicKey]) -> Result<Seal, OpenError> {
+    let envelope = Envelope::parse(bytes)?;
+    let exact = envelope.render().as_bytes() == bytes && envelope.signatures.len() == 1;
+    match envelope.open(keys) {
+        Ok(opened) => Ok(Seal {
+            payload: opened.payload,
+            signed: Ok(opened.key),
+            exact: exact && opened.hint_fits,
+        }),
+        // Whoever signed it: what does not fit its own statement was altered.
+        Err(error @ OpenError::UnknownKey { .. }) => Ok(Seal {
+            payload: envelope.unverified_payload()?,
+            signed: Err(error),
+            exact,
+        }),
+        Err(error) => Err(error),
+    }
 }
 
 type Row = (String, &'static str);
@@ -185,6 +213,7 @@ fn differences(files: &dyn Files, statement: &RecordStatement) -> (Option<Code>,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bundle::dsse;
     use crate::bundle::key::SigningKey;
 
     fn key() -> SigningKey {
@@ -221,7 +250,12 @@ mod tests {
         let keys = [key().public()];
         let whole = sealed();
         assert_eq!(verify(&whole, &keys).code, Code::Ok);
-        let cases: [(&str, Change, Code); 6] = [
+        let cases: [(&str, Change, Code); 7] = [
+            (
+                "a blank after the seal",
+                |files| files.get_mut(&RawPath::new(SEAL)).unwrap().push(b' '),
+                Code::EvidenceAltered,
+            ),
             (
                 "a flipped byte",
                 |files| files.get_mut(&RawPath::new("answer.json")).unwrap()[0] ^= 1,
@@ -269,5 +303,23 @@ mod tests {
             );
         }
         assert_eq!(verify(&whole, &[]).code, Code::KeyUnknown);
+    }
+
+    #[test]
+    fn a_seal_names_the_key_that_signed_and_no_other() {
+        type Change = fn(&mut Envelope);
+        let changes: [Change; 2] = [
+            |seal| "0".clone_into(&mut seal.signatures[0].keyid),
+            |seal| seal.signatures.push(seal.signatures[0].clone()),
+        ];
+        for change in changes {
+            let mut files = sealed();
+            let seal = files.get_mut(&RawPath::new(SEAL)).unwrap();
+            let mut envelope = Envelope::parse(seal).unwrap();
+            change(&mut envelope);
+            *seal = envelope.render().into_bytes();
+            let verdict = verify(&files, &[key().public()]);
+            assert_eq!(verdict.code, Code::EvidenceAltered, "{verdict:?}");
+        }
     }
 }

@@ -96,6 +96,16 @@ pub struct Hands {
     pub credentials: Vec<String>,
 }
 
+/// Which part of a divided contract a run is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The chain.
+    pub chain: String,
+    /// The node of it.
+    pub node: String,
+}
+
 /// How the run of a node ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
@@ -254,6 +264,8 @@ impl State {
                 ..
             } => {
                 self.settle(&node, false)?;
+                // Another result than the one that was tested with the others may come of it.
+                self.tested = None;
                 self.hands.insert(node.clone(), hands);
                 self.nodes.insert(node, Standing::Running { run_id });
             }
@@ -310,6 +322,29 @@ impl State {
             Some((node, standing?))
         });
         self.nodes = nodes.collect();
+    }
+
+    /// Why the result `tree` of the run `run_id`, sealed with `head`, does not land as the part
+    /// `node`; nothing if all parts were accepted together, and exactly this is one of them.
+    pub fn withholds(&self, node: &str, run_id: &str, head: &str, tree: &Oid) -> Option<String> {
+        let end = match self.nodes.get(node) {
+            Some(Standing::Ended(end)) if end.run_id == run_id => end,
+            _ => return Some("has another run for this part".to_owned()),
+        };
+        match &self.tested {
+            None => return Some("has not tested its parts together yet".to_owned()),
+            Some(tested) if !tested.allow => {
+                return Some(format!("refused its parts together: {}", tested.reason));
+            }
+            Some(_) => {}
+        }
+        if !self.finished.as_ref().is_some_and(|verdict| verdict.allow) {
+            return Some("was not accepted".to_owned());
+        }
+        let same = end.accepted().is_some()
+            && end.head.as_deref() == Some(head)
+            && end.tree.as_ref() == Some(tree);
+        (!same).then(|| "accepted another result of this run".to_owned())
     }
 
     /// The nodes whose runs, as they are when the chain is called once more, are not what `hands`

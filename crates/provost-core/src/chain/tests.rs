@@ -447,3 +447,44 @@ fn what_is_taken_from_a_parent_needs_one() {
     let want = want.map(|path| (path.to_owned(), Code::ChainInvalid));
     assert_eq!(checked(&alone).unwrap_err(), want);
 }
+
+#[test]
+fn a_part_lands_only_as_the_result_that_was_accepted_with_all_others() {
+    let mut state = state();
+    begin(&mut state, "a");
+    let end = Box::new(End {
+        run_id: "run_a".to_owned(),
+        verdict: Verdict::allow("fine"),
+        commit: Some(oid("a")),
+        tree: Some(oid("tree")),
+        head: Some("head".to_owned()),
+    });
+    let node = "a".to_owned();
+    state.apply(Fact::Ended { node, end }).unwrap();
+    let withheld = |state: &State| state.withholds("a", "run_a", "head", &oid("tree"));
+    let tested = |verdict| Fact::Tested {
+        commit: None,
+        verdict,
+    };
+    assert!(withheld(&state).unwrap().contains("not tested"));
+    let refused = Verdict::deny(Code::AcceptanceFailed, "red");
+    state.apply(tested(refused)).unwrap();
+    assert!(withheld(&state).unwrap().contains("red"));
+    state.apply(tested(Verdict::allow("fine"))).unwrap();
+    assert!(withheld(&state).unwrap().contains("not accepted"));
+    let verdict = Verdict::allow("fine");
+    state.apply(Fact::Finished { verdict }).unwrap();
+    assert_eq!(withheld(&state), None);
+    for (node, run, head, tree) in [
+        ("b", "run_a", "head", "tree"),
+        ("a", "run_b", "head", "tree"),
+        ("a", "run_a", "other", "tree"),
+        ("a", "run_a", "head", "other"),
+    ] {
+        assert!(state.withholds(node, run, head, &oid(tree)).is_some());
+    }
+    // A run that begins later was not tested with the others.
+    begin(&mut state, "b");
+    assert!(withheld(&state).is_some());
+    assert_eq!(state.tested, None);
+}

@@ -6,9 +6,11 @@
 //!   come from the reply alone.
 //! - A reply that ends without its count, or that cannot be read, is estimated by its bytes, never
 //!   taken for nothing.
+//! - A stream says only at its end what it came to. Until then what it wrote is estimated by the
+//!   bytes of its text.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agent::event::Usage;
 use crate::code::Code;
@@ -31,6 +33,47 @@ pub enum Api {
     Chat,
     /// Gemini `generateContent`.
     Content,
+}
+
+impl Api {
+    /// An error as clients of this interface read one; with status 429 they ask again.
+    pub fn error(self, status: u16, message: &str) -> Value {
+        let later = status == 429;
+        let name = |again: &'static str, never: &'static str| if later { again } else { never };
+        match self {
+            Self::Messages => {
+                let kind = name("rate_limit_error", "permission_error");
+                json!({ "type": "error", "error": { "type": kind, "message": message } })
+            }
+            Self::Responses | Self::Chat => {
+                let kind = name("rate_limit_exceeded", "permission_error");
+                json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
+            }
+            Self::Content => {
+                let kind = name("RESOURCE_EXHAUSTED", "PERMISSION_DENIED");
+                json!({ "error": { "code": status, "message": message, "status": kind } })
+            }
+        }
+    }
+
+    /// How many bytes of text the model wrote in one message of a stream.
+    fn written(self, value: &Value) -> u64 {
+        match self {
+            Self::Messages | Self::Responses => text(&value["delta"]),
+            Self::Chat => text(&value["choices"]),
+            Self::Content => text(&value["candidates"]),
+        }
+    }
+}
+
+/// How many bytes the texts in `value` have together.
+fn text(value: &Value) -> u64 {
+    match value {
+        Value::String(words) => words.len() as u64,
+        Value::Array(items) => items.iter().map(text).sum(),
+        Value::Object(fields) => fields.values().map(text).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 /// What a request to a model's place is for.
@@ -101,6 +144,10 @@ pub struct Meter {
     /// The line of a stream, or the whole body, so far.
     text: Vec<u8>,
     bytes: u64,
+    /// The bytes of the text that came in a stream.
+    written: u64,
+    /// How many tokens are reserved for the exchange, if they are limited.
+    reserved: Option<u64>,
     said: Said,
 }
 
@@ -125,8 +172,46 @@ impl Meter {
             readable: true,
             text: Vec::new(),
             bytes: 0,
+            written: 0,
+            reserved: None,
             said: Said::default(),
         }
+    }
+
+    /// The same for an exchange that `reserved` tokens are kept for.
+    pub fn within(api: Api, reserved: u64) -> Self {
+        Self {
+            reserved: Some(reserved),
+            ..Self::new(api)
+        }
+    }
+
+    /// Whether tokens are reserved for the exchange.
+    pub fn is_bounded(&self) -> bool {
+        self.reserved.is_some()
+    }
+
+    /// Whether more came already than is reserved. Once the provider has said the whole, there is
+    /// nothing left to keep back.
+    pub fn is_beyond(&self) -> bool {
+        let Some(reserved) = self.reserved.filter(|_| !self.said.is_last) else {
+            return false;
+        };
+        let Said {
+            input,
+            created,
+            output,
+            ..
+        } = self.said;
+        let seen = if self.readable {
+            self.written
+        } else {
+            self.bytes
+        };
+        let output = output.unwrap_or(0).max(seen / BYTES_A_TOKEN);
+        // What the request itself takes is not guessed here: most of it may come from a cache.
+        let input = input.unwrap_or(0).saturating_add(created.unwrap_or(0));
+        input.saturating_add(output) > reserved
     }
 
     /// The status of the reply; 0 if there was none.
@@ -175,6 +260,7 @@ impl Meter {
         if let Some(data) = line.strip_prefix(b"data:")
             && let Ok(value) = serde_json::from_slice::<Value>(data)
         {
+            self.written = self.written.saturating_add(self.api.written(&value));
             self.read(&value);
         }
     }

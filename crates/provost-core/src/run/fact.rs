@@ -30,6 +30,7 @@ pub use withheld::Withheld;
 use super::{Gate, Step};
 use crate::agent::Adapted;
 use crate::approval::{Approval, Rejection, Widening};
+use crate::chain::Part;
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::check::Referred;
 use crate::contract::document::Document;
@@ -225,6 +226,9 @@ pub struct Opened {
     /// The run that this one is another try of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The chain that this run is a part of, where that divides one contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// Who drives the run.
     pub owner: Owner,
     /// The version of Provost.

@@ -99,6 +99,7 @@ fn opened() -> Fact {
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
+        part: None,
         owner: owner(),
         version: "0".to_owned(),
     }))

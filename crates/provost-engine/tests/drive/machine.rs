@@ -198,6 +198,7 @@ fn opening(contract: Document) -> Opened {
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
+        part: None,
         owner: process(1),
         version: "0".to_owned(),
     }

@@ -4,6 +4,7 @@ use provost_core::code::Code;
 use provost_core::net::decide;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::field::HeadError;
+use provost_core::net::model::Api;
 
 /// Why a request did not get a reply of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(super) struct Refusal {
     pub(super) code: Code,
     pub(super) reason: String,
     hint: Option<String>,
+    /// The interface whose errors the client reads.
+    api: Option<Api>,
 }
 
 impl Refusal {
@@ -22,6 +25,7 @@ impl Refusal {
             code: Code::NetworkUnreachable,
             reason: format!("`{target}` {what}"),
             hint: None,
+            api: None,
         }
     }
 
@@ -32,6 +36,7 @@ impl Refusal {
             code: Code::InputInvalid,
             reason,
             hint: None,
+            api: None,
         }
     }
 
@@ -42,16 +47,27 @@ impl Refusal {
             code: Code::NetworkRefused,
             reason: format!("`{target}` is asked with a credential, and {why}"),
             hint: None,
+            api: None,
         }
     }
 
     /// Nothing is left of what the agent may spend, or nobody could count it.
-    pub(super) fn overspent(reason: String) -> Self {
+    pub(super) fn overspent(api: Option<Api>, reason: String) -> Self {
         Self {
             status: 403,
             code: Code::TokenLimit,
             reason,
             hint: None,
+            api,
+        }
+    }
+
+    /// All that the agent may still spend is reserved for a request that takes long.
+    pub(super) fn reserved(api: Api) -> Self {
+        let reason = "another request is under way, and what it will cost is not known yet";
+        Self {
+            status: 429,
+            ..Self::overspent(Some(api), reason.to_owned())
         }
     }
 
@@ -62,6 +78,7 @@ impl Refusal {
             code: Code::NetworkUnreachable,
             reason: "too many connections at a time".to_owned(),
             hint: None,
+            api: None,
         }
     }
 
@@ -77,13 +94,22 @@ impl Refusal {
             code,
             reason,
             hint,
+            api,
         } = self;
         let hint = hint.iter().map(|hint| format!("hint: {hint}\n"));
-        let body = format!("{code}: {reason}\n{}", hint.collect::<String>());
+        let words = format!("{code}: {reason}\n{}", hint.collect::<String>());
+        let (kind, body) = match api {
+            Some(api) => (
+                "application/json",
+                api.error(*status, words.trim_end()).to_string(),
+            ),
+            None => ("text/plain; charset=utf-8", words),
+        };
         let words = match status {
             400 => "Bad Request",
             403 => "Forbidden",
             408 => "Request Timeout",
+            429 => "Too Many Requests",
             431 => "Request Header Fields Too Large",
             501 => "Not Implemented",
             502 => "Bad Gateway",
@@ -93,7 +119,7 @@ impl Refusal {
             _ => "Refused",
         };
         format!(
-            "HTTP/1.1 {status} {words}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+            "HTTP/1.1 {status} {words}\r\nContent-Type: {kind}\r\n\
              Content-Length: {}\r\nX-Provost-Code: {code}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         )
@@ -139,6 +165,7 @@ impl From<decide::Refusal> for Refusal {
             code,
             reason: refusal.to_string(),
             hint,
+            api: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use provost_core::net::model::Meter;
 use provost_core::net::request::{self, Form, Request};
 
 use super::answer::Refusal;
+use super::gauge::{Admitted, Denied};
 use super::patience::Broken;
 use super::peer::Peer;
 use super::relay::{Cut, Relay};
@@ -138,8 +139,8 @@ impl<'a> Connection<'a> {
             return true;
         }
         let admitted = self.admit(request);
-        let reached = admitted.and_then(|meter| Ok((meter, self.server_for(request)?)));
-        let (mut meter, mut server) = match reached {
+        let reached = admitted.and_then(|admitted| Ok((admitted, self.server_for(request)?)));
+        let (mut admitted, mut server) = match reached {
             Ok(reached) => reached,
             Err(refusal) => {
                 self.missed(&request.target, &refusal);
@@ -150,13 +151,15 @@ impl<'a> Connection<'a> {
             }
         };
         let before = [server.sent, server.received];
-        let outcome = self.pass(request, &mut server, meter.as_mut());
+        let outcome = self.pass(request, &mut server, admitted.meter.as_mut());
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
-        if let (Some(gauge), Some(meter)) = (&self.shared.outlet.gauge, meter) {
+        if let (Some(gauge), Some(meter)) = (&self.shared.outlet.gauge, admitted.meter.take()) {
             let status = meter.status();
             gauge.settle(&request.target, status, &meter.finish(moved[0]));
         }
+        // It is settled: what is left is free for the next request.
+        drop(admitted);
         if let Some(refusal) = refusal {
             self.missed(&request.target, refusal);
         }
@@ -221,7 +224,7 @@ impl<'a> Connection<'a> {
         let exchanged = relay.exchange(&request.method, request.body.clone(), request.persistent);
         match exchanged {
             Ok(rest) => Ok([rest.client, rest.server]),
-            Err(Cut::Client) => Err(None),
+            Err(Cut::Client | Cut::Spent) => Err(None),
             Err(Cut::Body(error)) => Err(Some(Refusal::malformed(400, error.to_string()))),
             Err(Cut::Server(what)) => Err(Some(Refusal::unreachable(target, 502, what))),
             Err(Cut::Reply(error)) => {
@@ -271,14 +274,27 @@ impl<'a> Connection<'a> {
         gauge.is_some_and(|gauge| gauge.reads(target))
     }
 
-    /// What counts the reply to `request`, if anything is to; or why it may not be asked.
-    fn admit(&self, request: &Request) -> Result<Option<Meter>, Refusal> {
+    /// What counts the reply to `request`, if anything is to; or why it may not be asked. It waits
+    /// while what is left of the tokens is reserved for another request.
+    fn admit(&self, request: &Request) -> Result<Admitted<'a>, Refusal> {
+        let shared = self.shared;
         // Wherever it is: a model is known by how it is asked.
-        let Some(gauge) = &self.shared.outlet.gauge else {
-            return Ok(None);
+        let Some(gauge) = &shared.outlet.gauge else {
+            return Ok(Admitted::default());
         };
-        decide::granted(&request.target, &self.shared.grants)?;
-        gauge.admit(request).map_err(Refusal::overspent)
+        decide::granted(&request.target, &shared.grants)?;
+        let until = Instant::now() + shared.outlet.patience.turn;
+        loop {
+            match gauge.admit(request) {
+                Ok(admitted) => return Ok(admitted),
+                Err(Denied::Spent(api, reason)) => return Err(Refusal::overspent(api, reason)),
+                Err(Denied::Reserved(api)) => {
+                    if Instant::now() >= until || shared.stop.pause().is_err() {
+                        return Err(Refusal::reserved(api));
+                    }
+                }
+            }
+        }
     }
 
     /// Says that nothing came back from `target`.

@@ -1,4 +1,11 @@
 //! Watches over what passes between an agent and its model: tokens, refusals and failures.
+//!
+//! # Invariants
+//!
+//! - Where tokens are limited, a request has all that is left reserved for it until it is settled.
+//!   What it will cost is not known before: the body of a request is not read, and a program may ask
+//!   for more than any limit. So requests that have a model work are forwarded one after the other,
+//!   and what is settled and what is reserved are together never more than the limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +14,7 @@ use provost_core::agent::Adapted;
 use provost_core::agent::reader::Complaint;
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::model::{Counted, Meter, Passed, Purpose, Trouble};
+use provost_core::net::model::{Api, Counted, Meter, Passed, Purpose, Trouble};
 use provost_core::net::request::{Form, Request};
 
 /// How often, and for how long, a model may fail in a row before its first answer.
@@ -28,9 +35,39 @@ pub struct Gauge {
     seen: Mutex<Seen>,
 }
 
+/// What goes with a request that may be forwarded.
+#[derive(Debug, Default)]
+pub(super) struct Admitted<'a> {
+    /// What counts the reply, if it is to be counted.
+    pub(super) meter: Option<Meter>,
+    /// What is reserved for it, until this is dropped.
+    _turn: Option<Turn<'a>>,
+}
+
+/// All that is left of the limit, reserved for one request.
+#[derive(Debug)]
+struct Turn<'a>(&'a Gauge);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.seen().reserved = false;
+    }
+}
+
+/// Why a request may not be forwarded.
+#[derive(Debug)]
+pub(super) enum Denied {
+    /// All that is left is reserved for another request, for now.
+    Reserved(Api),
+    /// Nothing is left, or it could not be counted; in words, and how the client reads errors.
+    Spent(Option<Api>, String),
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     passed: Passed,
+    /// Whether what is left is reserved for a request that is under way.
+    reserved: bool,
     /// Whether the model ever answered.
     answered: bool,
     /// Failures in a row, and since when.
@@ -76,33 +113,47 @@ impl Gauge {
     }
 
     /// What counts the reply to `request`; or why it may not be asked.
-    pub(super) fn admit(&self, request: &Request) -> Result<Option<Meter>, String> {
+    pub(super) fn admit(&self, request: &Request) -> Result<Admitted<'_>, Denied> {
         let purpose = match &request.form {
             Form::Tunnel => Purpose::Unknown,
             Form::Plain(path) => Purpose::of(&request.method, path),
         };
         let Some(most) = self.most else {
             return Ok(match purpose {
-                Purpose::Work(api) => Some(Meter::new(api)),
-                Purpose::Free | Purpose::Unknown => None,
+                Purpose::Work(api) => Admitted {
+                    meter: Some(Meter::new(api)),
+                    ..Admitted::default()
+                },
+                Purpose::Free | Purpose::Unknown => Admitted::default(),
             });
         };
         match purpose {
-            Purpose::Free => Ok(None),
+            Purpose::Free => Ok(Admitted::default()),
             // Elsewhere it is not the work of a model.
-            Purpose::Unknown if !self.is_at(&request.target) => Ok(None),
-            Purpose::Unknown => Err(format!(
-                "what a {} there costs cannot be counted, and the agent may spend {most} tokens",
-                request.method
+            Purpose::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
+            Purpose::Unknown => Err(Denied::Spent(
+                None,
+                format!(
+                    "what a {} there costs cannot be counted, and the agent may spend {most} tokens",
+                    request.method
+                ),
             )),
             Purpose::Work(api) => {
                 let mut seen = self.seen();
                 let spent = seen.passed.usage.tokens();
+                if seen.reserved {
+                    return Err(Denied::Reserved(api));
+                }
                 if spent >= most {
                     seen.passed.refused += 1;
-                    return Err(format!("the agent spent {spent} tokens of {most}"));
+                    let words = format!("the agent spent {spent} tokens of {most}");
+                    return Err(Denied::Spent(Some(api), words));
                 }
-                Ok(Some(Meter::new(api)))
+                seen.reserved = true;
+                Ok(Admitted {
+                    meter: Some(Meter::within(api, most - spent)),
+                    _turn: Some(Turn(self)),
+                })
             }
         }
     }

@@ -18,6 +18,8 @@ pub struct Patience {
     pub connect: Duration,
     /// For the next request of a client.
     pub next: Duration,
+    /// For what is left of the tokens, while it is reserved for another request.
+    pub turn: Duration,
     /// For any byte while something is under way; models think for a long time.
     pub idle: Duration,
 }
@@ -29,6 +31,7 @@ impl Default for Patience {
             resolve: Duration::from_secs(5),
             connect: Duration::from_secs(10),
             next: Duration::from_mins(1),
+            turn: Duration::from_mins(2),
             idle: Duration::from_mins(15),
         }
     }

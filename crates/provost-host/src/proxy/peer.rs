@@ -28,6 +28,8 @@ pub(super) struct Peer {
     outbox: Vec<u8>,
     /// Whether the other side has said that nothing more comes.
     pub(super) ended: bool,
+    /// Whether nothing goes there any more, because nothing is taken.
+    pub(super) left: bool,
     /// Bytes that came.
     pub(super) received: u64,
     /// Bytes that went.
@@ -53,6 +55,7 @@ impl Peer {
             inbox: Vec::new(),
             outbox: Vec::new(),
             ended: false,
+            left: false,
             received: 0,
             sent: 0,
         }
@@ -85,6 +88,9 @@ impl Peer {
 
     /// Has `bytes` written as soon as it goes.
     pub(super) fn send(&mut self, bytes: &[u8]) {
+        if self.left {
+            return;
+        }
         self.outbox.extend_from_slice(bytes);
     }
 
@@ -113,6 +119,12 @@ impl Peer {
     /// Drops what has not gone: there is nobody to take it.
     pub(super) fn give_up(&mut self) {
         self.outbox.clear();
+    }
+
+    /// Takes that the other side has left; what is still to go is dropped.
+    pub(super) fn leave(&mut self) {
+        self.left = true;
+        self.give_up();
     }
 
     /// Whether everything went.

@@ -21,6 +21,8 @@ pub(super) enum Cut {
     Server(&'static str),
     /// The reply is not one of HTTP.
     Reply(HeadError),
+    /// More came than was reserved for the reply.
+    Spent,
 }
 
 /// What is left of the two connections after an exchange.
@@ -81,6 +83,7 @@ impl Relay<'_> {
             if let Answer::Over { client, server } = answer
                 && self.client.is_flushed()
             {
+                let client = client && !self.client.left;
                 let server = server && whole && self.server.is_flushed();
                 return Ok(Rest { client, server });
             }
@@ -91,12 +94,26 @@ impl Relay<'_> {
                 matches!(question, Question::Body(_)) && self.server.is_flushed(),
                 self.client.is_flushed(),
             ];
-            self.wait(reading)
-                .map_err(|broken| match (broken, &answer) {
-                    (Broken::Late, Answer::Awaited) => Cut::Server("did not answer in time"),
-                    _ => Cut::Client,
-                })?;
+            let Err(broken) = self.wait(reading) else {
+                continue;
+            };
+            match (broken, &answer) {
+                (Broken::Late, Answer::Awaited) => {
+                    return Err(Cut::Server("did not answer in time"));
+                }
+                (Broken::Late, _) if self.reads_on() && !self.client.is_flushed() => {
+                    self.client.leave();
+                }
+                _ => return Err(Cut::Client),
+            }
         }
+    }
+
+    /// Whether a reply is read to its end although the client has left. Its provider works on, or
+    /// not, and only its last count says what it came to: a client that leaves early, and asks
+    /// again, would otherwise have more served than it may spend.
+    fn reads_on(&self) -> bool {
+        self.meter.as_ref().is_some_and(|meter| meter.is_bounded())
     }
 
     /// Passes on what there is of the request; says whether anything moved.
@@ -139,11 +156,21 @@ impl Relay<'_> {
             moved |= *pulled.as_ref().unwrap_or(&true);
             let meter = self.meter.as_deref_mut();
             answer.take(method, [self.client, self.server], persistent, meter)?;
+            if self.meter.as_ref().is_some_and(|meter| meter.is_beyond()) {
+                return Err(Cut::Spent);
+            }
             if pulled.is_err() || self.server.ended {
                 answer.end(pulled.is_ok() && self.server.inbox.is_empty())?;
             }
         }
-        Ok(moved | self.client.push().map_err(|_| Cut::Client)?)
+        match self.client.push() {
+            Ok(pushed) => Ok(moved | pushed),
+            Err(_) if self.reads_on() => {
+                self.client.leave();
+                Ok(true)
+            }
+            Err(_) => Err(Cut::Client),
+        }
     }
 
     fn wait(&self, [client, server]: [bool; 2]) -> Result<(), Broken> {

@@ -3,7 +3,6 @@
 mod crew;
 mod together;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -16,8 +15,7 @@ use provost_core::contract::{self, Problem};
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
 use provost_core::net::credential::Credential;
-use provost_core::object::{Oid, sha256};
-use provost_core::own::Secret;
+use provost_core::object::Oid;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
@@ -26,7 +24,6 @@ use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
 use provost_engine::ports::Bundle as _;
 use provost_host::machine;
-use provost_store::ledger;
 use serde_json::json;
 
 use super::net::{Again, Net};
@@ -34,16 +31,11 @@ use super::run::references;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
+use crate::parts;
 use crate::place::Place;
 use crate::session::{self, KeySigner, RunBundle, SystemClock, lock};
 use crate::show::{Reader, plain};
 use crew::Threads;
-
-/// How a part of a contract lands.
-const ALL_OR_NONE: &str =
-    "call `provost chain` with that chain to its end: all parts land, or none";
-/// The file of a chain that holds its document.
-const DOCUMENT: &str = "chain.json";
 
 /// Run several contracts, some of which start from the results of others.
 #[derive(Args)]
@@ -116,17 +108,14 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         return Err(drive::secret_words().into());
     }
     let digest = document.digest();
-    let id = format!(
-        "chain_{}",
-        &sha256(format!("{digest} {base}").as_bytes())[..16]
-    );
+    let id = chain::id(&digest, &base);
     let directory = place.chains().join(&id);
     let secret = place.secret()?;
-    own(&directory, &id, &secret)?;
+    parts::records(&place, &id)?;
     place.prepare_with(&directory)?;
     let _lock = lock(&directory, &id)?;
     let mut bundle = RunBundle::new(&directory);
-    bundle.put(DOCUMENT, &text)?;
+    bundle.put(parts::DOCUMENT, &text)?;
     let signer = KeySigner::of(&place)?;
     let task = Task {
         id: &id,
@@ -156,23 +145,6 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         _ => Failure::from(error),
     })?;
     Ok(answer(&id, &chain, &state, &directory))
-}
-
-/// Refuses to go on with a chain that somebody else began.
-fn own(directory: &Path, id: &str, secret: &Secret) -> Result<(), Failure> {
-    let path = directory.join(LEDGER);
-    if path.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    let records = provost_store::ledger::read(&path, Head::genesis())?.records;
-    if records.last().is_none_or(|last| last.is_by(secret)) {
-        return Ok(());
-    }
-    let reason = format!("{id} was not begun by you on this machine");
-    let shown = directory.display();
-    Err(Failure::new(Code::RunForeign, reason).hint(format!(
-        "`provost verify {id}` says what it is; mv '{shown}' elsewhere to begin anew"
-    )))
 }
 
 fn processors() -> usize {
@@ -234,56 +206,6 @@ impl Run {
             send: self.named.send.clone(),
         }
     }
-}
-
-/// Why the run `run_id` cannot land alone.
-pub(super) fn part(place: &Place, run_id: &str) -> Option<String> {
-    let failure = refuse_part(place, run_id).err()?;
-    (failure.code == Code::ChainNotAccepted).then(|| format!("{}; {ALL_OR_NONE}", failure.reason))
-}
-
-/// Refuses to land a part of a contract that was divided before all parts were accepted together.
-pub(super) fn refuse_part(place: &Place, run_id: &str) -> Result<(), Failure> {
-    let unreadable = |error: &dyn std::error::Error| Failure::of(Code::EvidenceAltered, error);
-    let Ok(entries) = fs::read_dir(place.chains()) else {
-        return Ok(());
-    };
-    for entry in entries.flatten() {
-        let directory = entry.path();
-        let bytes = fs::read(directory.join(LEDGER)).unwrap_or_default();
-        if !bytes
-            .windows(run_id.len())
-            .any(|it| it == run_id.as_bytes())
-        {
-            continue;
-        }
-        let about = |failure: Failure| failure.about(&directory);
-        let document = input::read(&directory.join(DOCUMENT), json::LARGEST)?;
-        let document = json::parse(&document).map_err(|error| about(unreadable(&error)))?;
-        let document = Document::from_value(&document);
-        let document = document.map_err(|error| about(unreadable(&error)))?;
-        let records = ledger::read(&directory.join(LEDGER), Head::genesis())?.records;
-        let state = State::fold(&records).map_err(|error| about(unreadable(&error)))?;
-        let Some(state) = state else { continue };
-        let ends = state.nodes.values();
-        let is_part = ends
-            .filter_map(|standing| match standing {
-                Standing::Ended(end) => Some(&end.run_id),
-                Standing::Running { run_id } | Standing::Left { run_id } => Some(run_id),
-                Standing::NotRun(_) => None,
-            })
-            .any(|id| id == run_id);
-        let accepted = state.tested.as_ref().is_some_and(|tested| tested.allow);
-        if is_part && document.parent.is_some() && !accepted {
-            let id = directory.file_name().unwrap_or_default().to_string_lossy();
-            let reason = match &state.tested {
-                Some(tested) => format!("it is a part of {id}, which together {}", tested.reason),
-                None => format!("it is a part of {id}, whose parts were not tested together yet"),
-            };
-            return Err(Failure::new(Code::ChainNotAccepted, reason).hint(ALL_OR_NONE));
-        }
-    }
-    Ok(())
 }
 
 /// Reads a chain, with the contracts that it names by file.

@@ -36,7 +36,6 @@ pub(super) struct Land {
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let place = Place::find()?;
     let run_id = place.find_run(&land.run)?;
-    super::chain::refuse_part(&place, &run_id)?;
     let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
     let state = history::state(&place, &run_id).ok();
     let mut onlooker = Onlooker::new(reader == Reader::Program);

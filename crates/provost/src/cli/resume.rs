@@ -14,10 +14,10 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{self, Beside, Stage};
 use crate::place::Place;
 use crate::progress::Onlooker;
-use crate::report;
 use crate::session::Session;
 use crate::show::Reader;
 use crate::wishes::Wishes;
+use crate::{parts, report};
 
 /// Bring runs to their end whose driver died.
 #[derive(Args)]
@@ -150,7 +150,6 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
 pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
     let place = Place::find()?;
     let bundle = place.run(run_id);
-    let part = super::chain::part(&place, run_id);
     let mut onlooker = Onlooker::new(reader == Reader::Program);
     onlooker.listen(Wishes::of(&place, run_id));
     let mut session = Session::open(place, run_id)?;
@@ -166,7 +165,7 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     let state = state?;
     onlooker.fulfil(&state);
     let beside = Beside {
-        part,
+        part: parts::withheld(&Place::find()?, &state),
         ..Beside::driven(&state)
     };
     Ok(report::run(&state, &bundle, &beside))

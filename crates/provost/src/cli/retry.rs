@@ -15,6 +15,7 @@ use crate::agreed;
 use crate::answer::{Failure, Outcome};
 use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
+use crate::parts;
 use crate::place::Place;
 use crate::progress::Onlooker;
 use crate::report;
@@ -61,6 +62,7 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     }
     history::require_own(&place, &before)?;
     intact(&place, &before)?;
+    parts::refuse_retry(&place, &first)?;
     let wanted = Again {
         base: retry.base.clone(),
         workspace: workspace()?,

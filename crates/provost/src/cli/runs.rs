@@ -18,7 +18,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{Beside, Landed, Stage};
 use crate::place::Place;
 use crate::show::{headline, plain};
-use crate::{history, input, report, session, times};
+use crate::{history, input, parts, report, session, times};
 
 // Names a run.
 #[derive(Args)]
@@ -126,7 +126,7 @@ pub(super) fn show(which: &Which) -> Outcome {
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
     let beside = Beside {
-        part: super::chain::part(&place, &run_id),
+        part: parts::withheld(&place, &state),
         ..history::beside(&place, &state)
     };
     let mut answer = report::run(&state, &place.run(&run_id), &beside);

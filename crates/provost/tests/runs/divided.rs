@@ -2,7 +2,9 @@
 //! again.
 
 use std::fs;
+use std::path::PathBuf;
 
+use provost_core::record::{self, Head};
 use serde_json::{Value, json};
 
 use crate::scene::{Outcome, Scene};
@@ -99,6 +101,82 @@ fn parts_that_hold_together_are_accepted_and_land() {
         assert_eq!(landed.exit, 0, "{landed:?}");
     }
     assert!(scene.path("repo/src/two.txt").exists());
+}
+
+#[test]
+fn a_part_is_tried_again_by_its_chain_only() {
+    let scene = scene(APART);
+    let document = divided(&scene);
+    let outcome = call(&scene, &document, &[]);
+    assert_eq!(outcome.code(), "ACCEPTANCE_FAILED", "{outcome:?}");
+    for run in runs(&outcome) {
+        let again = scene.ask(&["retry", &run, "--json"]);
+        let want = (1, "CHAIN_NOT_ACCEPTED");
+        assert_eq!((again.exit, again.code()), want, "{again:?}");
+        let hint = again.json["details"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("provost chain -f '"), "{hint}");
+    }
+    assert_eq!(scene.runs().len(), 2);
+    // The command that the hint names is one: it judges the same chain again.
+    let file = chain_file(&scene, outcome.text("chain_id"), "chain.json");
+    let base = scene.git(&["rev-parse", "HEAD"]);
+    let agent = scene.agent(AGENT);
+    let file = file.display().to_string();
+    let words = ["chain", "-f", &file, "--base", &base, "--again"];
+    let judged = scene.ask(&[&words[..], &["--agent-cmd", &agent, "--json"]].concat());
+    assert_eq!(judged.code(), "ACCEPTANCE_FAILED", "{judged:?}");
+    assert_eq!(judged.text("chain_id"), outcome.text("chain_id"));
+    assert_eq!(runs(&judged), runs(&outcome));
+}
+
+#[test]
+fn no_part_lands_by_a_chain_that_is_gone_altered_or_foreign() {
+    let scene = scene("test ! -e src/bad\n");
+    let outcome = call(&scene, &divided(&scene), &[]);
+    assert_eq!(outcome.code(), "OK", "{outcome:?}");
+    let run = &runs(&outcome)[0];
+    let chain = outcome.text("chain_id");
+    let ledger = chain_file(&scene, chain, "events.jsonl");
+    let document = chain_file(&scene, chain, "chain.json");
+    let refuse = |name: &str, code: &str| {
+        let landed = scene.ask(&["land", run, "--json"]);
+        assert_ne!(landed.exit, 0, "{name}: {landed:?}");
+        assert_eq!(landed.code(), code, "{name}: {landed:?}");
+        assert!(!scene.path("repo/src/one.txt").exists(), "{name}");
+    };
+    let whole = fs::read_to_string(&ledger).unwrap();
+    fs::remove_file(&ledger).unwrap();
+    refuse("gone", "CHAIN_NOT_ACCEPTED");
+    let opened = whole.lines().next().unwrap().to_owned() + "\n";
+    fs::write(&ledger, opened).unwrap();
+    refuse("cut off", "CHAIN_NOT_ACCEPTED");
+    // What a checkout could bring: the same records without the code of this user.
+    fs::write(&ledger, unmarked(&whole)).unwrap();
+    refuse("foreign", "RUN_FOREIGN");
+    fs::write(&ledger, whole.replace("CHAIN_OPENED", "CHAIN_RESUMED")).unwrap();
+    refuse("altered", "EVIDENCE_ALTERED");
+    fs::write(&ledger, &whole).unwrap();
+    let text = fs::read_to_string(&document).unwrap();
+    let mut other: Value = serde_json::from_str(&text).unwrap();
+    other["parent"] = Value::Null;
+    fs::write(&document, other.to_string()).unwrap();
+    refuse("another document", "EVIDENCE_ALTERED");
+    fs::write(&document, text).unwrap();
+    let landed = scene.ask(&["land", run, "--json"]);
+    assert_eq!(landed.exit, 0, "{landed:?}");
+}
+
+fn chain_file(scene: &Scene, chain: &str, name: &str) -> PathBuf {
+    scene.path("repo/.provost/chains").join(chain).join(name)
+}
+
+/// The records of a ledger, as another user would have written them.
+fn unmarked(text: &str) -> String {
+    let records = record::read(text.as_bytes(), Head::genesis()).unwrap();
+    let mut head = Head::genesis();
+    let records = records.records.into_iter();
+    let lines = records.map(|record| head.append(record.event).line() + "\n");
+    lines.collect()
 }
 
 #[test]

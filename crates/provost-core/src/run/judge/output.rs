@@ -130,11 +130,13 @@ impl State {
 impl Word {
     fn of_result(result: AgentResult, contract: &Contract) -> Self {
         let failure = result.failure.unwrap_or_default();
+        let fails = [&failure.message, &failure.hint].map(|words| !words.trim().is_empty());
+        let contradicts = result.status == Claim::Success && fails.contains(&true);
         let message = [&failure.message, &result.summary];
         let why = message.into_iter().find(|text| !text.trim().is_empty());
         Self {
             elsewhere: elsewhere(Some(&result.task_id), contract),
-            contradiction: None,
+            contradiction: contradicts.then_some("says SUCCESS and names a failure"),
             bad: match result.status {
                 Claim::Success => None,
                 Claim::Failed => Some("FAILED"),
@@ -149,7 +151,8 @@ impl Word {
 
     fn of_review(report: ReviewReport, contract: &Contract) -> Self {
         let passes = report.verdict == ReviewVerdict::Pass;
-        let contradicts = passes && !report.scope_check.passed;
+        let scope = &report.scope_check;
+        let contradicts = passes && !(scope.passed && scope.violations.is_empty());
         Self {
             elsewhere: elsewhere(report.task_id.as_deref(), contract),
             contradiction: contradicts.then_some("passes what it says is out of scope"),
@@ -167,13 +170,21 @@ impl Word {
     fn of_tests(report: TestReport, contract: &Contract) -> Self {
         let mut failed = report.commands.iter();
         let failed = failed.find(|ran| ran.must_pass && ran.exit_code != 0);
-        let contradicts = report.status == TestStatus::Pass && failed.is_some();
         let message = report.failure.and_then(|failure| failure.message);
+        let contradiction = match (report.status, &failed, &message) {
+            (TestStatus::Pass, Some(_), _) => {
+                Some("passes although a command that must pass failed")
+            }
+            (TestStatus::Pass, None, Some(words)) if !words.trim().is_empty() => {
+                Some("says PASS and names a failure")
+            }
+            _ => None,
+        };
         let named = failed.map(|ran| format!("{} ended with {}", ran.name, ran.exit_code));
         let why = message.or(named).unwrap_or_default();
         Self {
             elsewhere: elsewhere(Some(&report.task_id), contract),
-            contradiction: contradicts.then_some("passes although a command that must pass failed"),
+            contradiction,
             bad: match report.status {
                 TestStatus::Pass => None,
                 TestStatus::Fail => Some("FAIL"),

@@ -298,10 +298,33 @@ fn a_bad_word_of_an_agent_about_its_own_work_is_a_refusal() {
 }
 
 #[test]
+fn a_success_that_names_a_failure_is_no_result() {
+    for failure in [json!({ "message": "no key" }), json!({ "hint": "buy one" })] {
+        let verdict = said(|it| it["failure"] = failure.clone());
+        assert_eq!(verdict.code, Code::OutputInvalid, "{verdict:?}");
+        assert!(verdict.reason.contains("failure"), "{verdict:?}");
+    }
+    // Providers that require every property fill it with nothing.
+    for empty in [json!({}), json!({ "message": " ", "hint": "" })] {
+        assert_eq!(said(|it| it["failure"] = empty.clone()).code, Code::Ok);
+    }
+}
+
+#[test]
 fn a_report_of_a_role_is_about_this_run_and_does_not_contradict_itself() {
     type Change = fn(&mut Value);
-    let cases: [(&str, Change, Code); 10] = [
+    let cases: [(&str, Change, Code); 12] = [
         ("REVIEWER", |_| (), Code::Ok),
+        (
+            "REVIEWER",
+            |it| it["scope_check"]["violations"] = json!(["writes elsewhere"]),
+            Code::OutputInvalid,
+        ),
+        (
+            "TEST",
+            |it| it["failure"] = json!({ "message": "one test is red" }),
+            Code::OutputInvalid,
+        ),
         (
             "REVIEWER",
             |it| it["verdict"] = json!("FAIL"),

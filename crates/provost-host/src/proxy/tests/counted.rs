@@ -1,5 +1,7 @@
 //! What passes to a model is counted, and bounded, whoever asks and however the reply comes.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use provost_core::agent::Adapter;
 use provost_core::agent::event::Usage;
 use provost_core::agent::provider::BaseUrl;
@@ -200,4 +202,121 @@ fn another_model_that_is_granted_counts_too_and_other_places_do_not() {
         let reply = stage.ask(&post(place, "/v1/chat/completions"));
         assert_eq!(status(&reply), "403", "{reply}");
     }
+}
+
+/// A model that says `tokens` written in each reply, after a moment, and adds up what it served.
+fn slow_model(tokens: u64) -> (String, Arc<AtomicU64>) {
+    let served = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&served);
+    let body = format!(r#"{{"usage":{{"prompt_tokens":0,"completion_tokens":{tokens}}}}}"#);
+    let place = server(move |mut stream| {
+        read_head(&mut stream).unwrap();
+        stream.read_exact(&mut [0; 3]).unwrap();
+        sum.fetch_add(tokens, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(100));
+        let _ = stream.write_all(sized(&body).as_bytes());
+    });
+    (place.to_string(), served)
+}
+
+#[test]
+fn requests_at_once_do_not_pass_the_limit_together() {
+    let (place, served) = slow_model(16);
+    let gauge = gauge(&place, Some(100));
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+    thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| stage.ask(&post(&place, "/v1/chat/completions")));
+        }
+    });
+    stage.finish();
+    // The last one began within the limit, and nothing else was under way.
+    assert_eq!(served.load(Ordering::SeqCst), 7 * 16);
+    assert_eq!(gauge.passed().usage.tokens(), 7 * 16);
+    assert_eq!(gauge.passed().refused, 13);
+}
+
+#[test]
+fn a_request_that_waits_too_long_is_told_to_come_again() {
+    let (place, _) = slow_model(16);
+    let gauge = gauge(&place, Some(100));
+    let stage = Stage::with(&[&place], |outlet| {
+        outlet.gauge = Some(Arc::clone(&gauge));
+        outlet.patience.turn = Duration::ZERO;
+    });
+    let replies: Vec<String> = thread::scope(|scope| {
+        let ask = || stage.ask(&post(&place, "/v1/chat/completions"));
+        let both = [scope.spawn(ask), scope.spawn(ask)];
+        both.map(|one| one.join().unwrap()).into()
+    });
+    let mut statuses: Vec<&str> = replies.iter().map(|reply| status(reply)).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, ["200", "429"], "{replies:?}");
+    let later = replies.iter().find(|it| status(it) == "429").unwrap();
+    let body: serde_json::Value =
+        serde_json::from_str(later.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(body["error"]["type"], "rate_limit_exceeded", "{body}");
+    assert!(!gauge.is_overspent(), "it may ask again");
+}
+
+/// A model that streams `pieces` of three bytes each, as tokens, and then says `tokens` of them.
+fn streaming(pieces: usize, tokens: u64) -> (String, Arc<AtomicU64>) {
+    let sent = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&sent);
+    let place = server(move |mut stream| {
+        read_head(&mut stream).unwrap();
+        stream.read_exact(&mut [0; 3]).unwrap();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        stream.write_all(head).unwrap();
+        for _ in 0..pieces {
+            let piece = b"data: {\"choices\":[{\"delta\":{\"content\":\"abc\"}}]}\n\n";
+            if stream.write_all(piece).is_err() {
+                return;
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(1));
+        }
+        let last = format!(
+            "data: {{\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\n"
+        );
+        let _ = stream.write_all(last.as_bytes());
+    });
+    (place.to_string(), sent)
+}
+
+#[test]
+fn a_client_that_leaves_early_does_not_lower_the_count() {
+    let (place, _) = streaming(300, 5000);
+    let gauge = gauge(&place, Some(100_000));
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+    let mut client = stage.connect();
+    let request = post(&place, "/v1/chat/completions");
+    client.write_all(request.as_bytes()).unwrap();
+    read_head(&mut client).unwrap();
+    drop(client);
+    let began = Instant::now();
+    while gauge.passed().requests == 0 {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        thread::sleep(Duration::from_millis(10));
+    }
+    let passed = gauge.passed();
+    assert_eq!((passed.usage.tokens(), passed.estimated), (5001, 0));
+    stage.finish();
+}
+
+#[test]
+fn a_stream_is_cut_when_it_has_used_up_what_is_left() {
+    let (place, sent) = streaming(5000, 5000);
+    let gauge = gauge(&place, Some(500));
+    let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+    let reply = stage.ask(&post(&place, "/v1/chat/completions"));
+    let pieces = reply.matches("abc").count();
+    assert!(pieces <= 500, "{pieces}");
+    assert!(gauge.is_overspent());
+    // The model has less than a second to see that its client is gone.
+    thread::sleep(Duration::from_millis(500));
+    assert!(sent.load(Ordering::SeqCst) < 5000);
+    let refused = stage.ask(&post(&place, "/v1/chat/completions"));
+    assert_eq!(status(&refused), "403", "{refused}");
+    stage.finish();
 }

@@ -219,7 +219,8 @@ fn begin(order: Order, hands: &Hands) -> Result<End, Failure> {
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let opened = opening::opening(&GitOrigin(&place.repo), request)?;
+    let mut opened = opening::opening(&GitOrigin(&place.repo), request)?;
+    opened.part = order.part;
     let typed = agreed::Typed {
         agent: mine.as_deref(),
         review: review.as_deref(),

@@ -1,0 +1,173 @@
+//! Knows the parts of divided contracts: they land together accepted, or not at all.
+//!
+//! # Invariants
+//!
+//! - What a run is a part of stands in its first record. A run of an earlier build does not say so;
+//!   it is looked for in the chains.
+//! - A chain is believed only if this user's secret vouches for its last record, and thereby for all
+//!   of them and for the document whose digest the first one names. Without that nothing lands.
+
+use std::fs;
+use std::path::Path;
+
+use provost_core::bundle::layout::LEDGER;
+use provost_core::chain::{self, Document, Part, Standing};
+use provost_core::code::Code;
+use provost_core::json;
+use provost_core::path::is_segment;
+use provost_core::record::{Head, Record};
+use provost_core::run::State;
+use provost_store::ledger;
+
+use crate::answer::Failure;
+use crate::history;
+use crate::input;
+use crate::place::Place;
+
+/// The file of a chain that holds its document.
+pub(crate) const DOCUMENT: &str = "chain.json";
+
+/// A chain that this user ran.
+struct Known {
+    state: chain::State,
+    document: Document,
+}
+
+/// Refuses to land a run that is a part, unless its chain accepted exactly this result of it.
+pub(crate) fn require_accepted(place: &Place, run: &State) -> Result<(), Failure> {
+    let Some(part) = part_of(place, run)? else {
+        return Ok(());
+    };
+    let (run_id, id) = (&run.names.run_id, &part.chain);
+    let known = read(place, id)?;
+    let records = history::records(place, run_id)?;
+    let head = records.last().map_or("", |last| last.hash.as_str());
+    let Some(captured) = &run.captured else {
+        // A run without a result has nothing to land, and the landing says so.
+        return Ok(());
+    };
+    let why = match &known {
+        None => Some("has left no record".to_owned()),
+        Some(known) => known
+            .state
+            .withholds(&part.node, run_id, head, &captured.tree),
+    };
+    let Some(why) = why else {
+        return Ok(());
+    };
+    let reason = format!("it is a part of {id}, which {why}");
+    Err(Failure::new(Code::ChainNotAccepted, reason).hint(continued(place, id, known.as_ref())))
+}
+
+/// Why `run` does not land alone: it is a part whose chain was not accepted with it.
+pub(crate) fn withheld(place: &Place, run: &State) -> Option<String> {
+    let failure = require_accepted(place, run).err()?;
+    let hint = failure.hint.unwrap_or_default();
+    (failure.code == Code::ChainNotAccepted).then(|| format!("{}; {hint}", failure.reason))
+}
+
+/// Refuses another try of a part by itself: it would land without the others.
+pub(crate) fn refuse_retry(place: &Place, run: &State) -> Result<(), Failure> {
+    let Some(part) = part_of(place, run)? else {
+        return Ok(());
+    };
+    let id = &part.chain;
+    let known = read(place, id)?;
+    let node = &part.node;
+    let reason = format!("it is the part `{node}` of {id}, and is tried again by its chain only");
+    Err(Failure::new(Code::ChainNotAccepted, reason).hint(continued(place, id, known.as_ref())))
+}
+
+/// The command that continues the chain `id`.
+fn continued(place: &Place, id: &str, known: Option<&Known>) -> String {
+    let Some(known) = known else {
+        return "call `provost chain` with the file of that chain and its base".to_owned();
+    };
+    let file = place.chains().join(id).join(DOCUMENT);
+    format!(
+        "provost chain -f '{}' --base {} --again, with the agent, reviewer and credentials it was \
+         begun with; all parts land, or none",
+        file.display(),
+        known.state.base_commit
+    )
+}
+
+/// What `run` is a part of, if it is one.
+fn part_of(place: &Place, run: &State) -> Result<Option<Part>, Failure> {
+    if let Some(part) = &run.opened.part {
+        return Ok(Some(part.clone()));
+    }
+    let run_id = run.names.run_id.as_str();
+    let Ok(entries) = fs::read_dir(place.chains()) else {
+        return Ok(None);
+    };
+    for entry in entries.flatten() {
+        let bytes = fs::read(entry.path().join(LEDGER)).unwrap_or_default();
+        let mut places = bytes.windows(run_id.len());
+        if !places.any(|it| it == run_id.as_bytes()) {
+            continue;
+        }
+        let chain = entry.file_name().to_string_lossy().into_owned();
+        let Some(known) = read(place, &chain)?.filter(|it| it.document.parent.is_some()) else {
+            continue;
+        };
+        let mut nodes = known.state.nodes.into_iter();
+        let found = nodes.find(|(_, standing)| match standing {
+            Standing::Ended(end) => end.run_id == run_id,
+            Standing::Running { run_id: id } | Standing::Left { run_id: id } => id == run_id,
+            Standing::NotRun(_) => false,
+        });
+        if let Some((node, _)) = found {
+            return Ok(Some(Part { chain, node }));
+        }
+    }
+    Ok(None)
+}
+
+/// The chain `id` with its document, if there is one.
+fn read(place: &Place, id: &str) -> Result<Option<Known>, Failure> {
+    let records = records(place, id)?;
+    let directory = place.chains().join(id);
+    let altered = |words: String| Failure::new(Code::EvidenceAltered, words).about(&directory);
+    let state = chain::State::fold(&records).map_err(|error| altered(error.to_string()))?;
+    let Some(state) = state else {
+        return Ok(None);
+    };
+    let document = input::read(&directory.join(DOCUMENT), json::LARGEST)?;
+    let document = json::parse(&document).map_err(|error| altered(error.to_string()))?;
+    let document = Document::from_value(&document).map_err(|error| altered(error.to_string()))?;
+    let digest = document.digest();
+    if digest != state.chain_sha256 || chain::id(&digest, &state.base_commit) != id {
+        return Err(altered(format!(
+            "`{DOCUMENT}` is not what {id} was begun with"
+        )));
+    }
+    Ok(Some(Known { state, document }))
+}
+
+/// The records of the chain `id`, none if there is no such chain; those that another user wrote, or
+/// that were changed since, are refused.
+pub(crate) fn records(place: &Place, id: &str) -> Result<Vec<Record>, Failure> {
+    let directory = place.chains().join(id);
+    let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    if !is_segment(id) || is_link(&place.chains()) || is_link(&directory) {
+        let reason = "is a symbolic link, and no chain of yours";
+        return Err(Failure::new(Code::RootUnsafe, reason).about(&directory));
+    }
+    let path = directory.join(LEDGER);
+    if path.symlink_metadata().is_err() {
+        return Ok(Vec::new());
+    }
+    let records = ledger::read(&path, Head::genesis())?.records;
+    let secret = place.known_secret().filter(|_| !place.is_foreign());
+    let of_chain = records.iter().all(|record| record.event.run_id == id);
+    let is_own = |last: &Record| secret.is_some_and(|secret| of_chain && last.is_by(secret));
+    if records.last().is_none_or(is_own) {
+        return Ok(records);
+    }
+    let reason = format!("{id} was not begun by you on this machine");
+    let shown = directory.display();
+    Err(Failure::new(Code::RunForeign, reason).hint(format!(
+        "`provost verify {id}` says what it is; mv '{shown}' elsewhere to begin anew"
+    )))
+}
