@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::exit::Exit;
 
 macro_rules! catalogue {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal => $exit:ident,)+) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal $(| $earlier:literal)? => $exit:ident,)+) => {
         /// The rule that decided; see `provost explain`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Code {
-            $($(#[$doc])* #[serde(rename = $name)] $variant,)+
+            $($(#[$doc])* #[serde(rename = $name $(, alias = $earlier)?)] $variant,)+
         }
 
         impl Code {
@@ -25,6 +25,14 @@ macro_rules! catalogue {
             /// The stable name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The name in bundles of format 1, where that was another one.
+            fn earlier_name(self) -> Option<&'static str> {
+                match self {
+                    $($(Self::$variant => Some($earlier),)?)+
+                    _ => None,
+                }
             }
 
             /// The exit status of a command that ends with this code.
@@ -202,9 +210,9 @@ catalogue! {
 
     // The environment.
     /// The box tier the contract asks for is not to be had here.
-    BoxUnavailable = "BOX_UNAVAILABLE" => Lacking,
+    SandboxUnavailable = "SANDBOX_UNAVAILABLE" | "BOX_UNAVAILABLE" => Lacking,
     /// The box did not hold in its self-test.
-    BoxLeaks = "BOX_LEAKS" => Lacking,
+    SandboxLeaks = "SANDBOX_LEAKS" | "BOX_LEAKS" => Lacking,
     /// git is missing or too old.
     GitMissing = "GIT_MISSING" => Lacking,
     /// git refused something it should have done.
@@ -367,10 +375,10 @@ impl Code {
 
     /// Finds a code by its name, in any case.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|code| code.name().eq_ignore_ascii_case(name))
+        Self::ALL.iter().copied().find(|code| {
+            let is_name = |known: &str| known.eq_ignore_ascii_case(name);
+            is_name(code.name()) || code.earlier_name().is_some_and(is_name)
+        })
     }
 }
 

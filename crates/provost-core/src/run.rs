@@ -69,8 +69,9 @@ pub enum Step {
 pub enum Gate {
     /// Does the contract keep every rule?
     Policy,
-    /// Did the box hold?
-    Box,
+    /// Did the sandbox hold?
+    #[serde(alias = "box")]
+    Sandbox,
     /// Did the agent end well?
     Agent,
     /// Does its structured result fit the schema?
@@ -90,7 +91,7 @@ impl Gate {
     pub fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
-            Self::Box => "box",
+            Self::Sandbox => "sandbox",
             Self::Agent => "agent",
             Self::Output => "output",
             Self::Diff => "diff",

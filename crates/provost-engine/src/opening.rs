@@ -19,6 +19,7 @@ pub use foreseen::{Foreseen, foresee};
 
 use provost_core::agent::launch::Answer;
 use provost_core::approval::{self, Widening};
+use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, LARGEST_REFERENCE, Referred};
 use provost_core::contract::{self, document::Document};
@@ -152,6 +153,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         parent: None,
         part: None,
         owner: request.owner,
+        format: BundleFormat::NEWEST,
         version: request.version,
     })
 }

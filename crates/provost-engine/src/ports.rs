@@ -16,7 +16,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, TestRun,
+    AgentRun, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, SandboxTest, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::structure::{Report, Settings};
@@ -112,7 +112,7 @@ pub trait Host {
     fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError>;
 
     /// Lets probes try to get out of the boxes of the run, through the same profiles.
-    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError>;
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError>;
 
     /// Lets the agent work until it ends or `watch` ends it.
     fn agent(

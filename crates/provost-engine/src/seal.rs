@@ -8,8 +8,8 @@ use provost_core::bundle::attempts::{self, Attempt};
 use provost_core::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::bundle::layout::{
     ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, LARGEST_FILE, MANIFEST,
-    META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
-    TRACE, WORKED_IN,
+    META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE,
+    WORKED_IN,
 };
 use provost_core::code::Code;
 use provost_core::gate::command::line;
@@ -175,10 +175,11 @@ fn evidence(
     put(CHANGED, names);
     put(BASELINE, line(&state.opened.base_commit));
     put(TRACE, line(&state.names.trace_id));
+    let format = state.opened.format;
     let meta = json!({
         "provost": state.opened.version,
         "agent": state.opened.agent,
-        "box": state.tested,
+        format.sandbox(): state.tested,
         "resumed": state.resumed,
         "attempts": state.attempt,
     });
@@ -186,7 +187,7 @@ fn evidence(
     if let Some(test) = &state.tested {
         let test =
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
-        put(SELFTEST, test);
+        put(format.selftest(), test);
     }
     let mended = state.past.iter().filter_map(|past| past.agent.as_ref());
     let agents: Vec<_> = mended.chain(&state.agent).collect();
@@ -195,7 +196,7 @@ fn evidence(
     {
         let requests: Vec<_> = agents.iter().flat_map(|agent| &agent.network).collect();
         let network = json!({ "grants": grants, "requests": requests });
-        put("box/network.json", line(&format_args!("{network:#}")));
+        put(format.network(), line(&format_args!("{network:#}")));
     }
     if let Some(path) = &state.worked_in {
         put(WORKED_IN, line(path));

@@ -39,8 +39,8 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::run::effect::{self, Extent, Keep, Walls};
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun,
-    Salvage, TestRun,
+    AgentRun, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun, Salvage,
+    SandboxTest, TestRun,
 };
 use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
@@ -242,7 +242,7 @@ impl Host for Machine {
         Ok(placed)
     }
 
-    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError> {
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError> {
         self.stand(&order.agent)?;
         self.hand_out(&order.agent)?;
         self.prove(order)

@@ -135,7 +135,8 @@ enum Command {
     /// Serve the tools for controlled changes over MCP, on standard input and output.
     Mcp,
     /// Run any command behind the same walls as an agent.
-    Box(boxed::Boxed),
+    #[command(name = "sandbox", alias = "box")]
+    Sandbox(boxed::Boxed),
     /// Enter the box that the acceptance commands of a run had.
     Shell(shell::Shell),
     /// Judge something by the rules, without running anything.
@@ -192,8 +193,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["verify", "replay", "export", "key"]),
     ("Recover and tidy", &["salvage", "lease", "gc"]),
     (
-        "Judge and box by hand",
-        &["check", "snapshot", "box", "shell"],
+        "Judge and run by hand",
+        &["check", "snapshot", "sandbox", "shell"],
     ),
     (
         "Formats of others",
@@ -306,7 +307,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Change(change) => change::run(&change, reader),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
-        Command::Box(boxed) => boxed::run(boxed, reader),
+        Command::Sandbox(boxed) => boxed::run(boxed, reader),
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
@@ -439,9 +440,9 @@ mod tests {
         unrecognized subcommand 'scop'
         hint: a similar subcommand exists: 'scope'; see provost check --help
         ");
-        insta::assert_snapshot!(refusal("box --timeout soon -- true"), @r"
+        insta::assert_snapshot!(refusal("sandbox --timeout soon -- true"), @r"
         invalid value 'soon' for '--timeout <TIME>': write 90, 90s, 20m, 2h or 7d
-        hint: provost box --help
+        hint: provost sandbox --help
         ");
     }
 

@@ -82,6 +82,13 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
             .map(|change| change.path.to_string())
             .collect()
     };
+    let mut gates: Map<String, Value> = state.gates.iter().map(gate).collect();
+    // The names before 0.2.
+    if let Some(verdict) = gates.get(Gate::Sandbox.name()).cloned() {
+        gates.insert("box".to_owned(), verdict);
+    }
+    let sandbox = state.tested.as_ref();
+    let sandbox = sandbox.map(|test| json!({ "tier": test.tier, "holes": test.holes }));
     json!({
         "run_id": state.names.run_id,
         "verdict": state.finished.clone().or_else(|| state.unanswered()),
@@ -101,7 +108,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "usage": spent::facts(state, beside),
         "agent_ms": spent::agent_ms(state),
         "changed_files": state.captured.as_ref().map(changed).unwrap_or_default(),
-        "gates": state.gates.iter().map(gate).collect::<Map<String, Value>>(),
+        "gates": gates,
         "review": review(state),
         "tests": tested::facts(state),
         "tests_changed": tested::changed(state),
@@ -111,7 +118,8 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
         "logs": logs(state).map(|stream| &stream.file).collect::<Vec<_>>(),
         "output": output,
         "secrets": secrets::facts(state),
-        "box": state.tested.as_ref().map(|test| json!({ "tier": test.tier, "holes": test.holes })),
+        "sandbox": sandbox,
+        "box": sandbox,
         "loopback": !is_loopback_off(state),
         "attempts": state.attempt,
         "refused_before": earlier::facts(state, bundle),

@@ -178,7 +178,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let output = without_user_namespaces(top.path(), &["box", "--json", "--", "true"]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert_eq!(aside(&output)["code"], "BOX_UNAVAILABLE", "{output:?}");
+        assert_eq!(aside(&output)["code"], "SANDBOX_UNAVAILABLE", "{output:?}");
         let asked = ["box", "--json", "--tier", "landlock", "--", "true"];
         let output = without_user_namespaces(top.path(), &asked);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -192,7 +192,7 @@ mod tests {
         let output = without_user_namespaces(top.path(), &["demo", "--json"]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         let verdict = answer(&output);
-        assert_eq!(verdict["code"], "BOX_UNAVAILABLE", "{verdict}");
+        assert_eq!(verdict["code"], "SANDBOX_UNAVAILABLE", "{verdict}");
         assert!(verdict["details"]["hint"].is_string(), "{verdict}");
         assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
     }

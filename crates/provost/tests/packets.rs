@@ -48,7 +48,7 @@ mod tests {
         let (exit, answer) = call(&stage, &publish);
         assert_eq!(exit, Some(0), "{answer}");
         let (exit, answer) = call(&stage, &["box", "--", "true"]);
-        if exit == Some(4) && answer["code"] == "BOX_UNAVAILABLE" {
+        if exit == Some(4) && answer["code"] == "SANDBOX_UNAVAILABLE" {
             skip("no sandbox can be made here");
             return None;
         }

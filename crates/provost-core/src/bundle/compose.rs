@@ -27,9 +27,9 @@ use super::report::{
     WorkStatus,
 };
 use super::statement::{
-    Acceptance, BoxFacts, LedgerHead, RunPredicate, RunStatement, SealedVerdict,
+    Acceptance, LedgerHead, RunPredicate, RunStatement, SandboxFacts, SealedVerdict,
 };
-use super::verify::presence::{EXPECTED, REQUIRED};
+use super::verify::presence::{REQUIRED, expected_of};
 use crate::contract::Test;
 use crate::object::Oid;
 use crate::record::Head;
@@ -97,7 +97,9 @@ impl<'a> Composer<'a> {
         // Written after this report, or this report itself.
         let later = [MANIFEST, EVIDENCE_REPORT];
         let absent = |name: &&str| !self.files.contains_key(*name) && !later.contains(name);
-        let expected = REQUIRED.into_iter().chain(EXPECTED);
+        let expected = REQUIRED
+            .into_iter()
+            .chain(expected_of(self.state.opened.format));
         let withheld = |captured: &Capture| captured.withheld.names;
         let expected = expected.chain(
             self.state
@@ -384,7 +386,7 @@ impl<'a> Composer<'a> {
         });
         let sandbox = match &state.tested {
             None => None,
-            Some(test) => Some(BoxFacts {
+            Some(test) => Some(SandboxFacts {
                 tier: test.tier.clone(),
                 holes: test.holes.clone(),
                 kernel: test.kernel.clone(),

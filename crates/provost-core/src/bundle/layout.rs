@@ -1,5 +1,70 @@
 //! Names the files of a bundle that more than one part of the program has to know.
 
+use serde::{Deserialize, Serialize};
+
+/// The names that files and fields of a bundle have; a bundle of any format verifies for ever.
+///
+/// Events, gates and codes are read by the names of every format and written by those of the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "u32", try_from = "u32")]
+pub enum BundleFormat {
+    /// The sandbox is called `box`. Its first event names no format.
+    #[default]
+    One,
+    /// The sandbox is called `sandbox`.
+    Two,
+}
+
+impl BundleFormat {
+    /// What new runs are written in.
+    pub const NEWEST: Self = Self::Two;
+
+    /// The word for the sandbox, in names of files and fields.
+    pub fn sandbox(self) -> &'static str {
+        match self {
+            Self::One => "box",
+            Self::Two => "sandbox",
+        }
+    }
+
+    /// The file that says what the attacks on the sandboxes came to.
+    pub fn selftest(self) -> &'static str {
+        match self {
+            Self::One => "box/selftest.json",
+            Self::Two => "sandbox/selftest.json",
+        }
+    }
+
+    /// The file that says what was asked of the network.
+    pub fn network(self) -> &'static str {
+        match self {
+            Self::One => "box/network.json",
+            Self::Two => "sandbox/network.json",
+        }
+    }
+}
+
+impl From<BundleFormat> for u32 {
+    fn from(format: BundleFormat) -> Self {
+        match format {
+            BundleFormat::One => 1,
+            BundleFormat::Two => 2,
+        }
+    }
+}
+
+impl TryFrom<u32> for BundleFormat {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Self, String> {
+        match number {
+            1 => Ok(Self::One),
+            2 => Ok(Self::Two),
+            other => Err(format!("bundle format {other} is newer than this program")),
+        }
+    }
+}
+
 /// The digests of everything that was sealed.
 pub const MANIFEST: &str = "manifest.json";
 /// The ledger of the run.
@@ -29,8 +94,6 @@ pub const TRACE: &str = "trace/trace_id.txt";
 pub const META: &str = "meta.json";
 /// Where the agent worked.
 pub const WORKED_IN: &str = "worktree_ref.txt";
-/// What the attacks on the boxes came to.
-pub const SELFTEST: &str = "box/selftest.json";
 /// The acceptance commands, as they were run.
 pub const TEST_COMMANDS: &str = "tests/command.txt";
 /// What they printed.

@@ -127,8 +127,8 @@ pub struct RunPredicate {
     /// The digest of `manifest.json`.
     pub manifest_sha256: Sha256,
     /// What the agent was kept in; absent when the run never came to a box.
-    #[serde(default, rename = "box", skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<BoxFacts>,
+    #[serde(default, alias = "box", skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxFacts>,
     /// How the acceptance commands ended.
     pub acceptance: Acceptance,
     /// When the run was sealed.
@@ -168,7 +168,7 @@ impl LedgerHead {
 /// What the agent was kept in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BoxFacts {
+pub struct SandboxFacts {
     /// How strong it is.
     pub tier: String,
     /// What a box of this tier does not stop, in words.

@@ -22,7 +22,7 @@ pub use review::{ReviewRun, Reviewer};
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-pub use tested::{BoxTest, Probe, Probed};
+pub use tested::{Probe, Probed, SandboxTest};
 pub use told::Told;
 pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
@@ -30,6 +30,7 @@ pub use withheld::Withheld;
 use super::{Gate, Step};
 use crate::agent::Adapted;
 use crate::approval::{Approval, Rejection, Widening};
+use crate::bundle::layout::BundleFormat;
 use crate::chain::Part;
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::check::Referred;
@@ -108,8 +109,8 @@ pub enum Fact {
     #[serde(rename = "WORKTREE_CREATED")]
     Workspace(Placed),
     /// A probe tried to get out of the box.
-    #[serde(rename = "BOX_TESTED")]
-    Tested(BoxTest),
+    #[serde(rename = "SANDBOX_TESTED", alias = "BOX_TESTED")]
+    Tested(SandboxTest),
     /// The agent ended and every process of its box is dead.
     #[serde(rename = "AGENT_ENDED")]
     AgentEnded(AgentRun),
@@ -231,6 +232,9 @@ pub struct Opened {
     pub part: Option<Part>,
     /// Who drives the run.
     pub owner: Owner,
+    /// The names that files and fields of the bundle have.
+    #[serde(default)]
+    pub format: BundleFormat,
     /// The version of Provost.
     pub version: String,
 }
@@ -412,9 +416,10 @@ impl Fact {
             (false, Gate::Policy | Gate::Diff | Gate::Tree) => {
                 Self::Violation(Violation::Gate(judgement))
             }
-            (false, Gate::Box | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance) => {
-                Self::Refused(judgement)
-            }
+            (
+                false,
+                Gate::Sandbox | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance,
+            ) => Self::Refused(judgement),
         }
     }
 

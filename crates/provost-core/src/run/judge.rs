@@ -141,7 +141,7 @@ impl State {
         };
         match gate {
             Gate::Policy => self.judge_policy(),
-            Gate::Box => self.judge_box(contract.tier),
+            Gate::Sandbox => self.judge_box(contract.tier),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => self.judge_output(contract),
             Gate::Diff => self.judge_diff(contract),
@@ -156,11 +156,11 @@ impl State {
 
     fn judge_box(&self, tier: Tier) -> Verdict {
         let Some(test) = &self.tested else {
-            return Verdict::deny(Code::BoxLeaks, "the box was not tested");
+            return Verdict::deny(Code::SandboxLeaks, "the box was not tested");
         };
         if test.tier != tier.name() {
             let reason = format!("the contract asks for tier `{tier}`, not `{}`", test.tier);
-            return Verdict::deny(Code::BoxUnavailable, reason);
+            return Verdict::deny(Code::SandboxUnavailable, reason);
         }
         let excused = |attempt: &Probe| tier.excuses(test.processes, &attempt.name);
         let leaks: Vec<String> = test
@@ -187,7 +187,7 @@ impl State {
         } else {
             format!("the box does not hold: {}", leaks.join(", "))
         };
-        Verdict::deny(Code::BoxLeaks, reason).with(json!({ "leaks": leaks }))
+        Verdict::deny(Code::SandboxLeaks, reason).with(json!({ "leaks": leaks }))
     }
 
     fn judge_diff(&self, contract: &Contract) -> Verdict {

@@ -122,8 +122,8 @@ impl State {
             Next::Do(Step::Workspace)
         } else if self.tested.is_none() {
             Next::Do(Step::Selftest)
-        } else if !judged(Gate::Box) {
-            Next::Judge(Gate::Box)
+        } else if !judged(Gate::Sandbox) {
+            Next::Judge(Gate::Sandbox)
         } else if self.agent.is_none() {
             Next::Do(Step::Agent)
         } else if self.captured.is_none() {

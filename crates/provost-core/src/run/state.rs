@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::fact::{
-    AgentRun, BoxTest, Cancel, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact,
-    Opened, Published, ReviewRun, Salvage, Side, TestRun, Trigger, Violation,
+    AgentRun, Cancel, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
+    Published, ReviewRun, Salvage, SandboxTest, Side, TestRun, Trigger, Violation,
 };
 use super::fix::Past;
 use super::{Gate, Next, Round, Step};
@@ -59,7 +59,7 @@ pub struct State {
     /// Where the last workspace was finished, also when it is gone.
     pub worked_in: Option<String>,
     /// What the probe found out.
-    pub tested: Option<BoxTest>,
+    pub tested: Option<SandboxTest>,
     /// How the agent of this attempt ended.
     pub agent: Option<AgentRun>,
     /// What it left.
@@ -301,7 +301,7 @@ impl State {
         if self.agent.is_none() {
             // The next agent may meet another kernel or another program than was tested.
             self.tested = None;
-            self.gates.remove(&Gate::Box);
+            self.gates.remove(&Gate::Sandbox);
             // Layers are held by a process, and may be gone since.
             self.layers = None;
         }

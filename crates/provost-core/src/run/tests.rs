@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::fact::{
-    self, AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
-    Probe, Probed, ResultFile, Side, Stream, TestRun, WorkspaceChoice,
+    self, AgentRun, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Probe,
+    Probed, ResultFile, SandboxTest, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -101,6 +101,7 @@ fn opened() -> Fact {
         parent: None,
         part: None,
         owner: owner(),
+        format: crate::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),
     }))
 }
@@ -192,7 +193,7 @@ fn a_gate_without_its_facts_never_allows() {
         "the contract is its own fact"
     );
     let gates = [
-        Gate::Box,
+        Gate::Sandbox,
         Gate::Agent,
         Gate::Output,
         Gate::Diff,
@@ -233,7 +234,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
         cached: false,
         attempts: held.iter().map(|held| attempt(*held)).collect(),
     };
-    let test = |held, agent: &[bool], acceptance: &[bool]| BoxTest {
+    let test = |held, agent: &[bool], acceptance: &[bool]| SandboxTest {
         tier: "namespaces".to_owned(),
         processes: Processes::Own,
         holes: Vec::new(),
@@ -246,11 +247,11 @@ fn a_box_that_was_half_tested_does_not_hold() {
         agent: probed(agent),
         acceptance: probed(acceptance),
     };
-    let seen = |mut test: BoxTest, processes| {
+    let seen = |mut test: SandboxTest, processes| {
         for attempt in &mut test.agent.attempts {
             "processes_hidden".clone_into(&mut attempt.name);
         }
-        BoxTest { processes, ..test }
+        SandboxTest { processes, ..test }
     };
     let cases = [
         (test(true, &[true], &[true]), true),
@@ -262,7 +263,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
         (test(true, &[true], &[true, false]), false),
         // A weaker box than the contract asks for, however well it held.
         (
-            BoxTest {
+            SandboxTest {
                 tier: "landlock".to_owned(),
                 ..test(true, &[true], &[true])
             },
@@ -274,7 +275,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
     ];
     for (test, want) in cases {
         let facts = [started(Step::Selftest), Fact::Tested(test.clone())];
-        assert_eq!(state(&facts).judge(Gate::Box).allow, want, "{test:?}");
+        assert_eq!(state(&facts).judge(Gate::Sandbox).allow, want, "{test:?}");
     }
 }
 

@@ -11,8 +11,8 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    self, AgentRun, BoxTest, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened,
-    Placed, Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, Side, Stream, TestRun,
+    self, AgentRun, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
+    Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, SandboxTest, Side, Stream, TestRun,
     WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
@@ -123,6 +123,7 @@ fn opened(draft: &Draft) -> Fact {
             pid: 1,
             started: 1,
         },
+        format: provost_core::bundle::layout::BundleFormat::NEWEST,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
 }
@@ -150,7 +151,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             kind: WorkspaceKind::Copy,
             reason: String::new(),
         }),
-        Step::Selftest => Fact::Tested(BoxTest {
+        Step::Selftest => Fact::Tested(SandboxTest {
             tier: "namespaces".to_owned(),
             processes: Processes::Own,
             holes: Vec::new(),

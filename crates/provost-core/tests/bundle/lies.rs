@@ -200,17 +200,17 @@ fn write(draft: &mut Draft, name: &'static str, text: &str) {
 #[test]
 fn a_file_nobody_owned_up_to_is_missed() {
     let mut draft = Draft::new("run_00000001");
-    draft.texts.remove("box/selftest.json");
+    draft.texts.remove("sandbox/selftest.json");
     let report = check(&draft.seal(&key(1)));
     assert_eq!(report.verdict().code, Code::EvidenceIncomplete);
-    assert_eq!(report.findings[0].path, "box/selftest.json");
+    assert_eq!(report.findings[0].path, "sandbox/selftest.json");
     let mut draft = Draft::new("run_00000001");
-    draft.texts.remove("box/selftest.json");
+    draft.texts.remove("sandbox/selftest.json");
     set(
         &mut draft,
         EVIDENCE,
         "/missing",
-        json!(["box/selftest.json"]),
+        json!(["sandbox/selftest.json"]),
     );
     assert!(check(&draft.seal(&key(1))).verdict().allow);
 }

@@ -7,7 +7,7 @@ use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::SigningKey;
 use provost_core::bundle::report::Sha256;
 use provost_core::bundle::statement::{
-    Acceptance, BoxFacts, LandingPredicate, LedgerHead, RunPredicate, SealedVerdict, Vouched,
+    Acceptance, LandingPredicate, LedgerHead, RunPredicate, SandboxFacts, SealedVerdict, Vouched,
 };
 use provost_core::change::Node;
 use provost_core::json;
@@ -126,7 +126,7 @@ impl Draft {
             ("tests/command.txt", text("cargo test\n")),
             ("tests/stdout.log", text("1 passed\n")),
             ("tests/stderr.log", Vec::new()),
-            ("box/selftest.json", text("{}\n")),
+            ("sandbox/selftest.json", text("{}\n")),
             ("trace/trace_id.txt", text("trace_01\n")),
             ("agent/task_001/transcript.md", text("I did it.\n")),
         ]);
@@ -263,7 +263,7 @@ fn predicate(run_id: &str, commit: Oid, base: Oid, candidate: Oid) -> RunPredica
             hash: String::new(),
         },
         manifest_sha256: Sha256::of(b""),
-        sandbox: Some(BoxFacts {
+        sandbox: Some(SandboxFacts {
             tier: "namespaces".into(),
             holes: Vec::new(),
             kernel: "6.1".into(),

@@ -1,5 +1,6 @@
 //! Decides how another try of a run begins.
 
+use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::lease::Owner;
@@ -66,6 +67,7 @@ pub fn again(origin: &dyn Origin, before: &State, again: Again) -> Result<Opened
         widenings,
         parent: Some(before.names.run_id.clone()),
         owner: again.owner,
+        format: BundleFormat::NEWEST,
         version: again.version,
         ..opened.clone()
     })

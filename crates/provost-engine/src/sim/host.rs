@@ -9,8 +9,8 @@ use provost_core::object::{self, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, BoxTest, Capture, Cleaned, CommandRun, Crossed, Ending, Layered, Placed, Probe,
-    Probed, Published, ResultFile, ReviewRun, Salvage, Side, Stream, TestRun, Withheld,
+    AgentRun, Capture, Cleaned, CommandRun, Crossed, Ending, Layered, Placed, Probe, Probed,
+    Published, ResultFile, ReviewRun, Salvage, SandboxTest, Side, Stream, TestRun, Withheld,
     WorkspaceKind,
 };
 use provost_core::run::refs::Kind;
@@ -191,10 +191,10 @@ impl Host for SimHost {
         })
     }
 
-    fn selftest(&mut self, order: &effect::Selftest) -> Result<BoxTest, PortError> {
+    fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError> {
         self.refuse(Step::Selftest)?;
         self.need(&order.agent.prepare)?;
-        self.power.call(|| BoxTest {
+        self.power.call(|| SandboxTest {
             tier: Tier::default().name().to_owned(),
             processes: Processes::Own,
             holes: Vec::new(),

@@ -200,6 +200,7 @@ fn opening(contract: Document) -> Opened {
         parent: None,
         part: None,
         owner: process(1),
+        format: provost_core::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),
     }
 }

@@ -121,7 +121,7 @@ fn an_attempt_that_mends_is_judged_like_any_other() {
     let times = |gate| gates.iter().filter(|(it, _)| *it == gate).count();
     for gate in [
         Gate::Policy,
-        Gate::Box,
+        Gate::Sandbox,
         Gate::Agent,
         Gate::Output,
         Gate::Diff,

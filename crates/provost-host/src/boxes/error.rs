@@ -69,7 +69,7 @@ impl BoxError {
     pub fn code(&self) -> Code {
         match self {
             Self::Start { stage, .. } if stage.starts_with(EXEC) => Code::HostFailed,
-            Self::Start { .. } => Code::BoxUnavailable,
+            Self::Start { .. } => Code::SandboxUnavailable,
             Self::Profile(_)
             | Self::Launcher { .. }
             | Self::LauncherLost

@@ -8,7 +8,7 @@ use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 use provost_core::run::effect::{Base, Selftest};
-use provost_core::run::fact::{self, BoxTest, Probed};
+use provost_core::run::fact::{self, Probed, SandboxTest};
 use provost_core::run::judge::judge_programs;
 use provost_core::{pack, tree};
 use provost_engine::ports::PortError;
@@ -22,7 +22,7 @@ use crate::git::{Batch, Repository};
 
 impl Machine {
     /// Lets probes try to get out of the boxes of this run, or recalls that they did.
-    pub(super) fn prove(&self, order: &Selftest) -> Result<BoxTest, PortError> {
+    pub(super) fn prove(&self, order: &Selftest) -> Result<SandboxTest, PortError> {
         let agent = self.agent_profile(&order.agent)?;
         let ground = Ground::of(&self.launcher, &agent)?;
         // The acceptance commands get a tree of their own; any directory stands for it.
@@ -40,7 +40,7 @@ impl Machine {
             self.proven.borrow_mut().insert(self.shape_of(&programs)?);
             self.find(order, &programs)?;
         }
-        Ok(BoxTest {
+        Ok(SandboxTest {
             tier: tier.name().to_owned(),
             processes,
             holes,
@@ -76,7 +76,7 @@ impl Machine {
             _ => leaks.join(", "),
         };
         let reason = format!("the box of the {who} does not hold: {what}");
-        Err(PortError::new(Code::BoxLeaks, reason))
+        Err(PortError::new(Code::SandboxLeaks, reason))
     }
 
     /// Makes sure that the box `profile` of `who` was attacked since the machine started, and held.

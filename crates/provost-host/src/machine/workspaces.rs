@@ -180,7 +180,7 @@ impl Machine {
         if tier == Tier::Landlock {
             let reason = "no overlay: tier `landlock` has no mounts";
             return if asked {
-                Err(PortError::new(Code::BoxUnavailable, reason))
+                Err(PortError::new(Code::SandboxUnavailable, reason))
             } else {
                 Ok(Ground::Copy(reason.to_owned()))
             };
@@ -196,7 +196,7 @@ impl Machine {
         if let Some(refusal) = layered::refusal(&self.launcher, &self.places.cache) {
             let reason = format!("no overlay: {refusal}");
             return if asked {
-                Err(PortError::new(Code::BoxUnavailable, reason))
+                Err(PortError::new(Code::SandboxUnavailable, reason))
             } else {
                 Ok(Ground::Copy(reason))
             };

@@ -40,7 +40,7 @@ pub(super) struct Demo {
 pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
     let began = Instant::now();
     boxes::availability(Tier::default()).map_err(|blocker| {
-        Failure::of(Code::BoxUnavailable, &blocker).hint(blocker.remedy.clone())
+        Failure::of(Code::SandboxUnavailable, &blocker).hint(blocker.remedy.clone())
     })?;
     let mut stage = Stage::new(demo.keep)?;
     let screen = Screen::new(reader == Reader::Person);

@@ -20,7 +20,7 @@ macro_rules! page {
 
 /// Pages that are about more than one code.
 const PAGES: &[(&str, &str)] = &[
-    ("box", page!("box")),
+    ("sandbox", page!("sandbox")),
     ("containers", page!("containers")),
     ("contract", page!("contract")),
     ("network", page!("network")),
@@ -46,7 +46,7 @@ pub(super) struct Explain {
     /// how chains of them are run, how a board is kept, what packages are, what can be asked of a run
     /// that is over, how source code is measured, how agents share a checkout; without one, all codes and pages.
     #[arg(
-        value_name = "CODE|box|containers|contract|network|prepare|agents|review|approvals|plan|\
+        value_name = "CODE|sandbox|containers|contract|network|prepare|agents|review|approvals|plan|\
                       chain|board|packages|replay|structure|change-control"
     )]
     code: Option<String>,
@@ -56,6 +56,8 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     let Some(name) = &explain.code else {
         return Ok(list());
     };
+    // The page's name before 0.2.
+    let name = if name == "box" { "sandbox" } else { name };
     let page = PAGES
         .iter()
         .find(|(page, _)| name.eq_ignore_ascii_case(page));

@@ -394,7 +394,7 @@ fn a_value_that_breaks_a_rule_is_refused_before_an_agent_begins() {
     let refs = stage.git(&["for-each-ref", "refs/provost/runs", "refs/heads/provost"]);
     assert_eq!(refs, "", "an agent has worked");
     let seen = run(&stage, &whole(), "the whole one");
-    if !seen.stdout.contains("BOX_UNAVAILABLE") {
+    if !seen.stdout.contains("SANDBOX_UNAVAILABLE") {
         assert_eq!(seen.exit, Some(0), "{seen:?}");
     }
 }

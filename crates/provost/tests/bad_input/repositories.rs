@@ -218,7 +218,7 @@ fn check(stage: &Stage, case: &Case, directory: &str) {
             }
         }
         End::Accepted => {
-            if seen.stdout.contains("BOX_UNAVAILABLE") {
+            if seen.stdout.contains("SANDBOX_UNAVAILABLE") {
                 return skip("no sandbox can be made here");
             }
             assert_eq!(seen.exit, Some(0), "{name}: {seen:?}");
@@ -262,7 +262,7 @@ fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
     for (words, code, name) in begins {
         let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
         let seen = stage.call(&words).run(name);
-        if seen.stdout.contains("BOX_UNAVAILABLE") {
+        if seen.stdout.contains("SANDBOX_UNAVAILABLE") {
             return skip("no sandbox can be made here");
         }
         let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();

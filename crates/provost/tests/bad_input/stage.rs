@@ -143,7 +143,7 @@ impl Stage {
         let seen = self.call(&good_run()).run("a good run");
         match seen.exit {
             Some(0) => true,
-            Some(4) if seen.stdout.contains("BOX_UNAVAILABLE") => {
+            Some(4) if seen.stdout.contains("SANDBOX_UNAVAILABLE") => {
                 provost_testkit::skip("no sandbox can be made here");
                 false
             }

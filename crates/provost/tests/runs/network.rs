@@ -53,7 +53,7 @@ fn an_agent_reaches_what_was_granted_and_every_request_is_in_the_evidence() {
         let refused = json!(["tracker.example.com:80", "NETWORK_REFUSED", 1]);
         assert_eq!(brief, [json!([place, "OK", 1]), refused]);
         let run = outcome.text("run_id");
-        for name in ["box/network.json", "events.jsonl"] {
+        for name in ["sandbox/network.json", "events.jsonl"] {
             let text = std::fs::read_to_string(scene.evidence(run, name)).unwrap();
             assert!(text.contains("tracker.example.com:80"), "{name}: {text}");
             assert!(!text.contains("quince"), "{name}: a path was written down");

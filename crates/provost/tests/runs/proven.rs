@@ -13,7 +13,7 @@ fn cached(scene: &Scene) -> [bool; 2] {
     let outcome = scene.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     let run = scene.last_run().unwrap();
-    let bytes = fs::read(scene.evidence(&run, "box/selftest.json")).unwrap();
+    let bytes = fs::read(scene.evidence(&run, "sandbox/selftest.json")).unwrap();
     let test: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(test["held"], true, "{test}");
     assert!(!test["boot"].as_str().unwrap().is_empty(), "{test}");

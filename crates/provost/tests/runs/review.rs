@@ -265,7 +265,7 @@ fn the_box_of_the_reviewer_is_attacked_before_it_is_used() {
         let mut records = records.clone();
         records.find(|record| record["event_type"] == kind).unwrap()["payload"].clone()
     };
-    let (reviewed, tested) = (of_kind("REVIEW_RESULT"), of_kind("BOX_TESTED"));
+    let (reviewed, tested) = (of_kind("REVIEW_RESULT"), of_kind("SANDBOX_TESTED"));
     let attempts = reviewed["probed"]["attempts"].as_array().unwrap();
     assert!(attempts.len() > 20 && attempts.iter().all(|it| it["held"] == true));
     // It is another box than those of the agent and of the commands.

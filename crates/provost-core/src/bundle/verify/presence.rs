@@ -6,7 +6,7 @@ use super::read::{
 };
 use super::report::Finding;
 use crate::bundle::layout::{
-    BESIDE, CHANGED_COPY, META, PATCH_COPY, SELFTEST, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
+    BESIDE, BundleFormat, CHANGED_COPY, META, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
     TRACE, WORKED_IN, is_later,
 };
 use crate::bundle::report::EvidenceStatus;
@@ -26,8 +26,8 @@ pub(in crate::bundle) const REQUIRED: [&str; 8] = [
     EVIDENCE_REPORT,
 ];
 
-/// What a run has unless it says in its evidence report that it has not.
-pub(in crate::bundle) const EXPECTED: [&str; 12] = [
+/// The same in every format.
+const EXPECTED: [&str; 11] = [
     META,
     WORKED_IN,
     TASK_RESULT,
@@ -38,9 +38,13 @@ pub(in crate::bundle) const EXPECTED: [&str; 12] = [
     TEST_COMMANDS,
     TEST_OUTPUT,
     TEST_ERRORS,
-    SELFTEST,
     TRACE,
 ];
+
+/// What a run of `format` has unless it says in its evidence report that it has not.
+pub(in crate::bundle) fn expected_of(format: BundleFormat) -> impl Iterator<Item = &'static str> {
+    EXPECTED.into_iter().chain([format.selftest()])
+}
 
 /// The most bytes that the lock of a driver has.
 const LARGEST_LOCK: usize = 1024;
@@ -75,8 +79,8 @@ pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let owned_up = |name: &str| report.missing.iter().any(|missing| missing == name);
-    EXPECTED
-        .into_iter()
+    let format = bundle.course.end().map(|state| state.opened.format);
+    expected_of(format.unwrap_or_default())
         .filter(|name| bundle.file(name).is_none() && !owned_up(name) && !is_named(bundle, name))
         .map(|name| {
             Finding::incomplete(name, "is missing, and the evidence report does not say so")

@@ -8,7 +8,7 @@ use crate::tier::Processes;
 
 /// What probes found out about the boxes of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoxTest {
+pub struct SandboxTest {
     /// The tier that was tested.
     pub tier: String,
     /// Whose processes are seen inside.
@@ -67,7 +67,7 @@ pub struct Probe {
     pub errno: Option<i32>,
 }
 
-impl BoxTest {
+impl SandboxTest {
     /// Every attempt, with the box it was made in.
     pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Probe)> {
         let agent = self.agent.attempts.iter().map(|it| ("agent", it));

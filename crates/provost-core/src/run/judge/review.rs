@@ -61,7 +61,7 @@ impl State {
 impl State {
     /// The refusal of a reviewer whose box was not attacked, or did not hold.
     fn leaked(&self, probed: &Probed) -> Option<Verdict> {
-        let deny = |reason: String| Some(Verdict::deny(Code::BoxLeaks, reason));
+        let deny = |reason: String| Some(Verdict::deny(Code::SandboxLeaks, reason));
         if probed.attempts.is_empty() {
             return deny("the box of the reviewer was not tested".to_owned());
         }

@@ -58,7 +58,7 @@ fn box_test() -> Vec<Fact> {
         cached: false,
         attempts: vec![attempt(true)],
     };
-    let test = BoxTest {
+    let test = SandboxTest {
         tier: "namespaces".to_owned(),
         processes: Processes::Own,
         holes: Vec::new(),

@@ -59,8 +59,8 @@ fn probed(held: bool) -> Probed {
 fn a_reviewer_in_a_box_that_was_not_attacked_or_leaks_has_no_word() {
     for (boxed, want) in [
         (probed(true), Code::Ok),
-        (probed(false), Code::BoxLeaks),
-        (Probed::default(), Code::BoxLeaks),
+        (probed(false), Code::SandboxLeaks),
+        (Probed::default(), Code::SandboxLeaks),
     ] {
         let mut facts = review("captured", Ending::Exited(0), says("PASS", &[]), &[]);
         if let Some(Fact::Reviewed(run)) = facts.get_mut(1) {

@@ -93,10 +93,10 @@ fn conclusion(boxes: &[(&str, Report)]) -> String {
         return format!("{},{through} nothing got out\n", counted(probes, "probe"));
     }
     if leaks == 0 {
-        return "a probe did not come to its end: provost explain BOX_LEAKS\n".to_owned();
+        return "a probe did not come to its end: provost explain SANDBOX_LEAKS\n".to_owned();
     }
     format!(
-        "{}, {leaks} got out: provost explain BOX_LEAKS\n",
+        "{}, {leaks} got out: provost explain SANDBOX_LEAKS\n",
         counted(probes, "probe")
     )
 }
