@@ -180,6 +180,8 @@ pub struct Pushed {
 pub struct Moved {
     /// The ref.
     pub name: String,
+    /// Where git says that it leads; nothing if git does not look.
+    pub from: Option<Oid>,
     /// Where it will lead.
     pub to: Target,
 }
@@ -200,7 +202,7 @@ pub fn moved(text: &str) -> Result<Vec<Moved>, String> {
     let mut list = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split(' ').collect();
-        let [_, new, name] = words.as_slice() else {
+        let [old, new, name] = words.as_slice() else {
             return Err(format!("`{}` is no update of a ref", line.escape_debug()));
         };
         let to = match new.strip_prefix("ref:") {
@@ -209,6 +211,7 @@ pub fn moved(text: &str) -> Result<Vec<Moved>, String> {
         };
         list.push(Moved {
             name: (*name).to_owned(),
+            from: object(old).ok().flatten(),
             to,
         });
     }

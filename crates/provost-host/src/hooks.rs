@@ -25,6 +25,9 @@ pub const HOOKS: [&str; 5] = [
 /// How the hook that git asks before every move of a ref finds out by itself what is no matter of ours.
 const HEAD: &str = include_str!("hooks/reference-transaction.sh");
 
+/// How each hook finds the repository that git asks about, and asks the program.
+const FIND: &str = include_str!("hooks/find.sh");
+
 /// What every hook of ours begins with.
 const MARK: &str = "#!/bin/sh\n# This hook was installed by provost.";
 
@@ -88,8 +91,34 @@ pub fn requires(directory: &Path, name: &str) -> io::Result<bool> {
     Ok(text.starts_with(MARK) && text.lines().any(|line| line == "require='--require'"))
 }
 
-/// Installs the hook `name`, which asks `program`; a hook that is there is called after it.
-pub fn install(directory: &Path, name: &str, program: &Path, words: &[&str]) -> io::Result<()> {
+/// What the hooks of one repository ask, and about what.
+#[derive(Debug, Clone, Copy)]
+pub struct Asks<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The git directory that all checkouts of the repository share.
+    pub repository: &'a Path,
+    /// The runtime root that has its bindings, whatever the environment says when git calls.
+    pub root: &'a Path,
+    /// Further words for the program.
+    pub words: &'a [&'a str],
+}
+
+/// The runtime root that the hook `name` reads bindings from; nothing if it is not ours, or was not
+/// installed for `repository`.
+pub fn root(directory: &Path, name: &str, repository: &Path) -> io::Result<Option<PathBuf>> {
+    let text = read(&directory.join(name))?.unwrap_or_default();
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        let word = line.strip_prefix('\'')?.strip_suffix('\'')?;
+        Some(PathBuf::from(word.replace(r"'\''", "'")))
+    };
+    let ours = text.starts_with(MARK) && value("repository=").is_some_and(|it| it == repository);
+    Ok(value("root=").filter(|_| ours))
+}
+
+/// Installs the hook `name`; a hook that is there is called after it.
+pub fn install(directory: &Path, name: &str, asks: &Asks<'_>) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let place = directory.join(name);
     let before = kept(directory, name);
@@ -100,7 +129,7 @@ pub fn install(directory: &Path, name: &str, program: &Path, words: &[&str]) -> 
         }
         fs::rename(&place, &before)?;
     }
-    let written = write(&place, &script(name, program, words, &before));
+    let written = write(&place, &script(name, asks, &before));
     if written.is_err() && before.symlink_metadata().is_ok() && place.symlink_metadata().is_err() {
         // Without ours, the one that was there goes on.
         fs::rename(&before, &place)?;
@@ -148,20 +177,20 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(beside, path)
 }
 
-fn script(name: &str, program: &Path, words: &[&str], before: &Path) -> String {
-    let program = quoted(program.as_os_str());
-    let before = quoted(before.as_os_str());
-    let words = words.join(" ");
+fn script(name: &str, asks: &Asks<'_>, before: &Path) -> String {
+    let [program, repository, root, before] =
+        [asks.program, asks.repository, asks.root, before].map(|it| quoted(it.as_os_str()));
+    let words = asks.words.join(" ");
     // Who is asked before a commit is handed nothing; the others read what is about to happen.
     let (head, ask, chain) = match name {
         "pre-push" => (
-            "input=$(cat)\n",
+            "find_root\ninput=$(cat)\n",
             "printf '%s\\n' \"$input\" | ",
             "if [ -z \"$input\" ]; then \"$before\" \"$@\" </dev/null; exit; fi\n\
              printf '%s\\n' \"$input\" | \"$before\" \"$@\"\n",
         ),
         "reference-transaction" => (HEAD, "printf '%s\\n' \"$input\" | ", "chained \"$@\"\n"),
-        _ => ("", "", "exec \"$before\" \"$@\"\n"),
+        _ => ("find_root\n", "", "exec \"$before\" \"$@\"\n"),
     };
     format!(
         "{MARK}\n\
@@ -169,13 +198,16 @@ fn script(name: &str, program: &Path, words: &[&str], before: &Path) -> String {
          provost={program}\n\
          before={before}\n\
          require='{words}'\n\
+         repository={repository}\n\
+         root={root}\n\
+         {FIND}\
          {head}\
          if [ ! -x \"$provost\" ]; then\n\
          \x20 echo \"error[HOOK_BROKEN]: $provost is gone, so nothing can be judged\" >&2\n\
          \x20 echo \"hint: install it again, or remove this hook by hand: $0\" >&2\n\
          \x20 exit 1\n\
          fi\n\
-         {ask}\"$provost\" hook run {name} $require >&2 || exit 1\n\
+         {ask}(ask {name} $require) || exit 1\n\
          [ -x \"$before\" ] || exit 0\n\
          {chain}"
     )
@@ -190,27 +222,39 @@ fn quoted(word: &OsStr) -> String {
 mod tests {
     use super::*;
 
+    fn asks() -> Asks<'static> {
+        Asks {
+            program: Path::new("/bin/true"),
+            repository: Path::new("/repo/.git"),
+            root: Path::new("/it's a root"),
+            words: &[],
+        }
+    }
+
     #[test]
     fn a_hook_that_was_there_is_chained_and_put_back() {
         let scratch = tempfile::tempdir().unwrap();
         let hooks = scratch.path().join("hooks");
-        let program = Path::new("/bin/true");
+        let asks = &asks();
         let own = "#!/bin/sh\necho mine\n";
         fs::create_dir(&hooks).unwrap();
         fs::write(hooks.join("pre-commit"), own).unwrap();
         for _ in 0..2 {
-            install(&hooks, "pre-commit", program, &[]).unwrap();
+            install(&hooks, "pre-commit", asks).unwrap();
             assert_eq!(
                 standing(&hooks, "pre-commit").unwrap(),
                 Standing::OursChained
             );
         }
+        let told = |repository: &str| root(&hooks, "pre-commit", Path::new(repository)).unwrap();
+        assert_eq!(told("/repo/.git").as_deref(), Some(asks.root));
+        assert_eq!(told("/other/.git"), None);
         assert!(uninstall(&hooks, "pre-commit").unwrap());
         assert_eq!(fs::read_to_string(hooks.join("pre-commit")).unwrap(), own);
         assert_eq!(standing(&hooks, "pre-commit").unwrap(), Standing::Foreign);
         assert!(!uninstall(&hooks, "pre-commit").unwrap());
 
-        install(&hooks, "pre-push", program, &[]).unwrap();
+        install(&hooks, "pre-push", asks).unwrap();
         assert_eq!(standing(&hooks, "pre-push").unwrap(), Standing::Ours);
         assert!(uninstall(&hooks, "pre-push").unwrap());
         assert_eq!(standing(&hooks, "pre-push").unwrap(), Standing::Absent);
@@ -222,7 +266,7 @@ mod tests {
         let hooks = scratch.path();
         fs::write(hooks.join("pre-push"), "new").unwrap();
         fs::write(hooks.join("pre-push.before-provost"), "old").unwrap();
-        assert!(install(hooks, "pre-push", Path::new("/bin/true"), &[]).is_err());
+        assert!(install(hooks, "pre-push", &asks()).is_err());
         assert_eq!(fs::read_to_string(hooks.join("pre-push")).unwrap(), "new");
     }
 }

@@ -1,5 +1,6 @@
 //! Sees the checkout that agents share.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -93,6 +94,10 @@ impl Checkout for SharedCheckout {
                 .collect(),
             (None, None) => Moved::new(),
         })
+    }
+
+    fn trees(&self) -> Result<BTreeSet<String>, PortError> {
+        self.repo.trees().map_err(refuse)
     }
 
     fn tree_of(&self, rev: &str) -> Result<String, PortError> {

@@ -86,6 +86,7 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
         carried: None,
         named: Vec::new(),
         accepted: None,
+        left: None,
     }
 }
 

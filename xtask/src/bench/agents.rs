@@ -18,6 +18,9 @@ const SERVER: f64 = 1.0 / 40.0;
 /// A decision of a hook, in starts of a program that does nothing.
 const HOOK: f64 = 5.0;
 
+/// By how much the hooks of git may slow what moves no bound branch, in microseconds.
+const SLOWED: f64 = 5000.0;
+
 /// The smallest server that the library for Python can make.
 const MINIMAL: &str = "
 from mcp.server.fastmcp import FastMCP
@@ -109,7 +112,7 @@ pub(super) fn hook(
     Ok(())
 }
 
-/// A ref that moves and is bound to nothing, in a repository with all hooks of git and a bound checkout.
+/// What moves no bound branch, in a repository with all hooks of git and a bound checkout.
 pub(super) fn unbound_ref(
     programs: &Programs,
     ground: &Ground,
@@ -127,18 +130,32 @@ pub(super) fn unbound_ref(
         repository.join(".provost/hooks.json"),
         format!("{bindings:#}\n"),
     )?;
-    let update = |settings: &[&str]| {
+    let git = |settings: &[&str], words: &[&str]| {
         let mut command = ground.command(Path::new("git"), &repository);
-        time(
-            command
-                .args(settings)
-                .args(["update-ref", "refs/remotes/r/x", "HEAD"]),
-        )
+        time(command.args(settings).args(words))
     };
-    let mut hooked = || update(&[]);
-    let mut bare = || update(&["-c", "core.hooksPath=/dev/null"]);
-    let [hooked, bare] = take_turns(length.pick(20, 100), &mut [&mut hooked, &mut bare])?;
-    report.tell("move of an unbound ref with hooks : without", hooked, bare);
+    let unhooked = ["-c", "core.hooksPath=/dev/null"];
+    let cases: [(&str, &[&str], usize); 3] = [
+        (
+            "move of an unbound ref, hooks : none",
+            &["update-ref", "refs/remotes/r/x", "HEAD"],
+            length.pick(20, 100),
+        ),
+        (
+            "fetch of a new ref, hooks : none",
+            &["fetch", "-q", ".", "+HEAD:refs/remotes/r/y"],
+            length.pick(10, 40),
+        ),
+        ("gc, hooks : none", &["gc", "-q"], length.pick(5, 15)),
+    ];
+    for (name, words, turns) in cases {
+        let away = ["update-ref", "-d", "refs/remotes/r/y"];
+        let mut hooked = || git(&unhooked, &away).and_then(|_| git(&[], words));
+        let mut bare = || git(&unhooked, &away).and_then(|_| git(&unhooked, words));
+        let [hooked, bare] = take_turns(turns, &mut [&mut hooked, &mut bare])?;
+        let limit = (bare.median + SLOWED) / bare.median;
+        report.judge(name, hooked, bare, limit);
+    }
     Ok(())
 }
 

@@ -1,7 +1,11 @@
 //! Says which analysis unfinished work is judged from.
 //!
 //! Work that no finish accepted keeps the analysis it began from, whoever declares its files next and
-//! however the first intent ended. It ends when it is committed, undone or accepted.
+//! however the first intent ended. It ends when a finish accepts it, or when a later intent finds its
+//! path clean. A commit ends it only if it holds exactly the content that was on disk when its owner
+//! gave the intent back: a commit of other content leaves the work where it was, on disk.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +30,8 @@ pub struct Past<'a> {
     pub intent: &'a Intent,
     /// What differs between the tree it began from and the tree of the checkout now.
     pub moved: &'a Moved,
+    /// Whether the tree it began from is that of a commit that the checkout descends from.
+    pub descends: bool,
 }
 
 impl Intent {
@@ -42,6 +48,23 @@ impl Intent {
         self.scope.relation(path) != Relation::Outside || self.named.contains(path)
     }
 
+    /// What is on disk in `now` at the dirty paths that it concerns; nothing where it cannot be read.
+    pub fn dirty_in(&self, now: &Workspace) -> BTreeMap<RawPath, Option<String>> {
+        let dirty = now.dirty.iter().filter(|(path, _)| self.concerns(path));
+        dirty
+            .map(|(path, dirt)| (path.clone(), dirt.disk.clone()))
+            .collect()
+    }
+
+    /// Whether its owner gave it back, and all of its work at `path` is committed as `head`.
+    fn ended_committed(&self, path: &RawPath, head: &str) -> bool {
+        let left = self.left.as_ref();
+        left.is_some_and(|left| match left.get(path) {
+            None => true,
+            Some(disk) => disk.as_deref() == Some(head),
+        })
+    }
+
     /// Whether it ended with a finish that accepted its work.
     fn ended_accepted(&self) -> bool {
         self.state == State::Clean && self.accepted.is_some()
@@ -51,7 +74,8 @@ impl Intent {
 /// The intent that the work in the dirty `path` began with; nothing if it is no unfinished work of an
 /// intent. `past` are all intents, the oldest first.
 pub fn first<'a>(path: &RawPath, now: &Workspace, past: &[Past<'a>]) -> Option<&'a Intent> {
-    let disk = now.dirty.get(path)?.disk.as_deref();
+    let dirt = now.dirty.get(path)?;
+    let disk = dirt.disk.as_deref();
     let accepted = |content: Option<&str>| {
         let all = past.iter().filter_map(|one| one.intent.accepted.as_ref());
         let mut all = all.filter_map(|one| one.get(path));
@@ -64,17 +88,16 @@ pub fn first<'a>(path: &RawPath, now: &Workspace, past: &[Past<'a>]) -> Option<&
     let concerned = |one: &&Past<'_>| one.intent.edit_allowed && one.intent.concerns(path);
     for one in past.iter().filter(concerned) {
         let start = one.intent.snapshot.as_ref().map(|it| &it.workspace);
-        let was = start.and_then(|start| start.before(path, now));
-        if one.moved.contains_key(path) {
-            // It began from another content than the checkout has now: what was unfinished then is
-            // committed, or the checkout went back to before that.
-            continue;
-        }
+        let was = start.and_then(|start| start.before(path, now, one.moved));
+        let moved = one.moved.contains_key(path);
+        // What it found committed is over, unless the checkout has left that commit again.
+        let stands = one.descends || !moved;
         let clean = start.is_some_and(|start| !start.dirty.contains_key(path));
-        if clean || accepted(was) {
+        if (clean && stands) || accepted(was) {
             found = None;
         }
-        if found.is_none() && !one.intent.ended_accepted() {
+        let committed = moved && one.intent.ended_committed(path, &dirt.head);
+        if found.is_none() && !committed && !one.intent.ended_accepted() {
             found = Some((one.intent, was));
         }
     }
@@ -105,9 +128,17 @@ mod tests {
         begun
     }
 
+    fn at<'a>(intent: &'a Intent, moved: &'a Moved, descends: bool) -> Past<'a> {
+        Past {
+            intent,
+            moved,
+            descends,
+        }
+    }
+
     fn named(past: &[Intent], disk: &str, moved: &Moved) -> Option<String> {
         let now = workspace(&[("a", dirt(" M", "1", disk))]);
-        let past: Vec<Past<'_>> = past.iter().map(|intent| Past { intent, moved }).collect();
+        let past: Vec<Past<'_>> = past.iter().map(|intent| at(intent, moved, true)).collect();
         first(&RawPath::new("a"), &now, &past).map(|one| one.intent_id.clone())
     }
 
@@ -186,18 +217,20 @@ mod tests {
         // Declared while the work was committed, before `git reset HEAD~1`.
         let between = begun("between", 2, &["a"], None);
         let now = workspace(&[("a", dirt(" M", "1", "2"))]);
-        let past = [
-            Past {
-                intent: &one,
-                moved: &none,
-            },
-            Past {
-                intent: &between,
-                moved: &moved,
-            },
-        ];
-        let found = first(&RawPath::new("a"), &now, &past);
-        assert_eq!(found.map(|one| &*one.intent_id), Some("one"));
+        let found = |past: &[Past<'_>], now: &Workspace| {
+            let found = first(&RawPath::new("a"), now, past);
+            found.map(|one| one.intent_id.clone())
+        };
+        let past = [at(&one, &none, true), at(&between, &moved, false)];
+        assert_eq!(found(&past, &now).as_deref(), Some("one"));
+        // Another content that is committed after the reset hides nothing.
+        let other = Moved::from([(RawPath::new("a"), ("1".to_owned(), "5".to_owned()))]);
+        let both = [at(&one, &other, true), at(&between, &moved, false)];
+        assert_eq!(found(&both, &now).as_deref(), Some("one"));
+        // Without a reset, what the second one found committed is over.
+        let both = [at(&one, &other, true), at(&between, &moved, true)];
+        let more = workspace(&[("a", dirt(" M", "1", "3"))]);
+        assert_eq!(found(&both, &more).as_deref(), Some("between"));
     }
 
     #[test]
@@ -205,11 +238,24 @@ mod tests {
         let none = Moved::new();
         let one = begun("one", 1, &["a"], None);
         let moved = Moved::from([(RawPath::new("a"), (ABSENT.to_owned(), "1".to_owned()))]);
-        assert_eq!(
-            named(std::slice::from_ref(&one), "2", &moved),
-            None,
-            "committed"
-        );
+        let gave_back = |left: &[(&str, Option<&str>)]| {
+            let entry = |(path, disk): &(&str, Option<&str>)| {
+                (RawPath::new(*path), disk.map(str::to_owned))
+            };
+            let mut one = one.clone();
+            one.state = State::Clean;
+            one.left = Some(left.iter().map(entry).collect());
+            named(&[one], "2", &moved)
+        };
+        assert_eq!(gave_back(&[("a", Some("1"))]), None, "committed");
+        assert_eq!(gave_back(&[]), None, "committed before it was given back");
+        let other = [("a", Some("2"))];
+        assert_eq!(gave_back(&other).as_deref(), Some("one"), "other content");
+        let unread = [("a", None)];
+        assert_eq!(gave_back(&unread).as_deref(), Some("one"), "cannot be told");
+        let open = std::slice::from_ref(&one);
+        assert_eq!(named(open, "2", &moved).as_deref(), Some("one"), "not over");
+        assert_eq!(named(open, ABSENT, &moved), None, "as it was when it began");
         let fresh = begun("fresh", 2, &["a"], None);
         let undone = [one.clone(), fresh];
         assert_eq!(

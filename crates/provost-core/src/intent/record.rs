@@ -160,6 +160,9 @@ pub struct Intent {
     /// What was on disk at the dirty paths of its scope when a finish last accepted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<BTreeMap<RawPath, Option<String>>>,
+    /// What was on disk at its dirty paths when its owner gave it back; nothing if it ended otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<BTreeMap<RawPath, Option<String>>>,
 }
 
 /// Whose an intent is, and whether that one is alive (R20).
@@ -324,6 +327,7 @@ pub(crate) mod tests {
             carried: None,
             named: Vec::new(),
             accepted: None,
+            left: None,
         }
     }
 

@@ -124,10 +124,16 @@ impl Workspace {
         }
     }
 
-    /// What stood at the dirty `path` of `now` in this earlier state of a checkout whose committed
-    /// content of `path` is the same; nothing if that could not be read.
-    pub fn before<'a>(&'a self, path: &RawPath, now: &'a Self) -> Option<&'a str> {
-        self.content(path, now, None)
+    /// What stood at the dirty `path` of `now` in this earlier state of its checkout, when `moved` is
+    /// what differs between the trees; nothing if that could not be read.
+    pub fn before<'a>(
+        &'a self,
+        path: &RawPath,
+        now: &'a Self,
+        moved: &'a Moved,
+    ) -> Option<&'a str> {
+        let then = moved.get(path).map(|(then, _)| then.as_str());
+        self.content(path, now, then)
     }
 
     /// The paths whose content differs in `later`, when `moved` is what differs between the trees.

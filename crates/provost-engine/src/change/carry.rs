@@ -1,8 +1,8 @@
 //! Finds the analysis that unfinished work began from, and gives it to the intent that goes on with
 //! that work.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::bundle::change::{BASELINE, BEFORE};
 use provost_core::intent::carried::{Past, first};
@@ -58,11 +58,18 @@ pub(super) fn find(
     }
     let intents = ports.registry.past()?;
     let moved = moved(ports, &intents, now)?;
+    let is_moved = |since: &Moved| dirty.iter().any(|path| since.contains_key(*path));
+    let before = if moved.values().any(is_moved) {
+        ports.checkout.trees()?
+    } else {
+        BTreeSet::new()
+    };
     let past: Vec<Past<'_>> = intents
         .iter()
         .map(|intent| Past {
             intent,
             moved: &moved[&tree(intent)],
+            descends: tree(intent).is_some_and(|tree| before.contains(tree)),
         })
         .collect();
     let found = dirty

@@ -419,7 +419,7 @@ fn complete(
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();
-        let closed = close(ports, session, &[id], State::Clean)?;
+        let closed = close(ports, session, &[id], done.workspace.as_ref())?;
         done.cleared = !closed.is_empty();
         ports.note_closed(&closed);
     }

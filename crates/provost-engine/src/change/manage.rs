@@ -236,17 +236,19 @@ pub fn clear(
             .filter(|one| one.owner == session.me);
         mine.map(|one| one.intent_id).collect()
     };
-    let closed = close(ports, session, &ids, State::Clean)?;
+    let now = ports.checkout.workspace().ok();
+    let closed = close(ports, session, &ids, now.as_ref())?;
     ports.note_closed(&closed);
     Ok(closed.into_iter().map(|one| one.intent_id).collect())
 }
 
-/// Closes open and expired intents of this session; gives those that were.
+/// Closes open and expired intents of this session, and keeps with each what is unfinished of it in
+/// `left`; gives those that were.
 pub(super) fn close(
     ports: &mut Ports<'_>,
     session: &Session,
     ids: &[String],
-    state: State,
+    left: Option<&Workspace>,
 ) -> Result<Vec<Intent>, ChangeError> {
     let mut closed = Vec::new();
     let named = ids.first().map(String::as_str);
@@ -258,7 +260,8 @@ pub(super) fn close(
         let entries: Vec<Entry> = mine
             .map(|one| Entry {
                 intent: Intent {
-                    state,
+                    state: State::Clean,
+                    left: left.map(|now| one.dirty_in(now)),
                     ..one.clone()
                 },
                 what: Some(Happening::Closed),

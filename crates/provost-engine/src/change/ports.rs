@@ -1,5 +1,7 @@
 //! The doors that controlled changes need beside those of runs.
 
+use std::collections::BTreeSet;
+
 use provost_core::intent::answer::Unread;
 use provost_core::intent::course::Happening;
 use provost_core::intent::record::Intent;
@@ -70,6 +72,9 @@ pub trait Checkout {
 
     /// What differs between two trees; nothing stands for an empty one.
     fn moved(&self, before: Option<&str>, after: Option<&str>) -> Result<Moved, PortError>;
+
+    /// The trees of the commit it stands on and of those before; of very many only the newest.
+    fn trees(&self) -> Result<BTreeSet<String>, PortError>;
 
     /// The tree of the commit that `rev` names.
     fn tree_of(&self, rev: &str) -> Result<String, PortError>;

@@ -346,6 +346,7 @@ fn draft(
         carried: None,
         named: Vec::new(),
         accepted: None,
+        left: None,
         snapshot: workspace.map(|workspace| Snapshot {
             captured_at: now,
             workspace: workspace.clone(),

@@ -1,7 +1,7 @@
 //! A shared checkout, a registry and a chronicle in memory, with a power switch.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -138,6 +138,10 @@ impl Checkout for SimCheckout {
 
     fn moved(&self, _: Option<&str>, _: Option<&str>) -> Result<Moved, PortError> {
         self.power.call(Moved::new)
+    }
+
+    fn trees(&self) -> Result<BTreeSet<String>, PortError> {
+        self.power.call(BTreeSet::new)
     }
 
     fn tree_of(&self, _: &str) -> Result<String, PortError> {

@@ -8,6 +8,9 @@ use provost_core::path::RawPath;
 use super::run::unexpected;
 use super::{GitError, Repository};
 
+/// The most commits whose trees are looked at.
+const MOST_TREES: usize = 20_000;
+
 /// Lines that a change adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lines {
@@ -55,6 +58,16 @@ impl Repository {
         let outside = self.rev_list("--topo-order", format!("{lines}^{tip}\n"))?;
         let held = |commit: &&Oid| there.contains(*commit) && !outside.contains(*commit);
         Ok(commits.iter().filter(held).cloned().collect())
+    }
+
+    /// The trees of the commit that `HEAD` leads to and of those before it, the newest [`MOST_TREES`].
+    pub fn trees(&self) -> Result<BTreeSet<String>, GitError> {
+        let most = format!("--max-count={MOST_TREES}");
+        let arguments = ["rev-list", "--format=%T", &most, "HEAD", "--"];
+        let output = self.git.run(&self.at_refs(), &arguments, Vec::new())?;
+        let text = String::from_utf8(output.stdout).map_err(|_| unexpected("rev-list"))?;
+        let is_tree = |line: &&str| !line.starts_with("commit ");
+        Ok(text.lines().filter(is_tree).map(str::to_owned).collect())
     }
 
     /// The commits that `git rev-list` gives for `lines`; missing ones are passed over.

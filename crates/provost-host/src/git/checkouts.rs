@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::Oid;
 
 use super::land::LandError;
+use super::locate::locate;
 use super::run::{failed, unexpected};
 use super::{GitError, Place, Repository, plain, system};
 
@@ -91,9 +92,13 @@ impl Repository {
     /// The branches that the checkout at `path` is on, or comes back to when its rebase ends; none
     /// if this repository has no such checkout.
     pub fn branches_at(&self, path: &Path) -> Result<Vec<String>, GitError> {
+        // A separate git directory does not say where its checkout is; that one says which is its own.
+        let own = locate(path).ok().map(|(git_dir, _)| git_dir);
         let is_it = |git_dir: &PathBuf| {
             let other = self.checkout_at(git_dir);
-            other == path || other.canonicalize().is_ok_and(|other| other == path)
+            own.as_ref() == Some(git_dir)
+                || other == path
+                || other.canonicalize().is_ok_and(|other| other == path)
         };
         let mut found = BTreeSet::new();
         for git_dir in self.git_dirs()?.into_iter().filter(is_it) {

@@ -72,7 +72,7 @@ impl Repository {
 }
 
 /// The git directory around `directory`, and the checkout it belongs to.
-fn locate(directory: &Path) -> Result<(PathBuf, Option<PathBuf>), GitError> {
+pub(super) fn locate(directory: &Path) -> Result<(PathBuf, Option<PathBuf>), GitError> {
     let nowhere = || GitError::NotARepository {
         path: directory.to_owned(),
     };

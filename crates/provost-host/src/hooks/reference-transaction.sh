@@ -4,14 +4,20 @@ if [ "$1" != prepared ]; then
 fi
 line='
 '
-# A few lines are read here, because to start `cat` takes longer.
+# A few lines are read here, because to start `cat` takes longer. Of many lines only those about branches are
+# kept, unless a hook that was there before wants all of them.
 input=
 count=0
 while [ $count -lt 20 ] && IFS= read -r text; do
   input=$input$text$line
   count=$((count + 1))
 done
-[ $count -lt 20 ] || input=$input$(cat)
+if [ $count -eq 20 ]; then
+  if [ -x "$before" ]; then more=$(cat); else more=$(LC_ALL=C grep -F ' refs/heads/'); fi
+  # What cannot be read is left to the program, which refuses it.
+  [ $? -le 1 ] || more=' refs/heads/ cannot be read'
+  input=$input$more
+fi
 input=${input%"$line"}
 chained() {
   [ -x "$before" ] || exit 0
@@ -22,23 +28,37 @@ chained() {
 # ref of every fetch. Only what moves a bound branch is judged.
 case $input in *' refs/heads/'*) ;; *) chained "$@" ;; esac
 ask=
-# Whether the branch $1 is about to lead elsewhere than it does; to pack refs, or to remove one, is no move.
+zero=0000000000000000000000000000000000000000
+packed() {
+  [ -f "$common/packed-refs" ] && grep -F " $1" "$common/packed-refs"
+}
+# Whether the branch $1 is about to lead elsewhere than it does; to pack refs is no move. One that is bound by
+# its name ($2) may not go either, because git renames another branch onto it by removing it.
 moves() {
-  case "$input$line" in *" $1$line"*) ;; *) return ;; esac
   now=none
   [ -f "$common/$1" ] && read -r now <"$common/$1"
+  case "$input$line" in
+    *" $1$line"*) ;;
+    *"$zero refs/heads/"*)
+      # A branch that is not there is made by renaming another one, of which git tells only that it goes.
+      if [ "$now" = none ]; then case "$(packed "$1")$line" in *" $1$line"*) ;; *) ask=yes ;; esac; fi
+      # Onto which branch it is renamed is known from the command line alone, before anything is gone.
+      if [ "$2" = named ] && [ -r "/proc/$PPID/cmdline" ]; then
+        IFS= read -r words <"/proc/$PPID/cmdline"
+        case $words in *"${1#refs/heads/}"*) ask=yes ;; esac
+      fi
+      return ;;
+    *) return ;;
+  esac
   case "$input$line" in *" $now $1$line"*) return ;; esac
-  case "$input$line" in *" 0000000000000000000000000000000000000000 $1$line"*) return ;; esac
+  case "$input$line" in
+    *"$zero $1$line"*)
+      [ "$2" = named ] || return
+      case "$input$line" in
+        *"$now $zero"*) case "$(packed "$1")$line" in *"$now $1$line"*) return ;; esac ;;
+      esac ;;
+  esac
   ask=yes
-}
-# The git directory of the checkout $1, as $found; empty if it cannot be told.
-find_git() {
-  found=$1/.git
-  if [ -f "$found" ]; then
-    read -r _ found <"$1/.git"
-    case $found in /*) ;; *) found=$1/$found ;; esac
-  fi
-  [ -f "$found/HEAD" ] || found=
 }
 # Whether one of the branches moves that the checkout with the git directory $1 is on.
 stands_on() {
@@ -49,13 +69,7 @@ stands_on() {
     case $name in refs/heads/.invalid) ask=yes ;; refs/heads/*) moves "$name" ;; esac
   done
 }
-if [ -n "$GIT_DIR" ]; then found=$GIT_DIR; else find_git .; fi
-here=$found
-common=$found
-if [ -f "$here/commondir" ]; then
-  read -r rest <"$here/commondir"
-  case $rest in /*) common=$rest ;; *) common=$here/$rest ;; esac
-fi
+find_root
 # What is stored in another way than in plain files is not read here.
 [ -n "$here" ] && [ ! -e "$common/reftable" ] || ask=yes
 [ -n "$require" ] && [ -n "$here" ] && stands_on "$here"
@@ -74,7 +88,7 @@ scan() {
     # A name with an escape in it is left to the program.
     case $rest in *'\'*) ask=yes ;; esac
     case $text in
-      *'"branch": "'*) moves "$rest" ;;
+      *'"branch": "'*) moves "$rest" named ;;
       *) find_git "$rest"
          if [ -n "$found" ]; then
            stands_on "$found"
@@ -87,8 +101,9 @@ scan() {
   # Bindings that cannot be read are not the same as none.
   [ -n "$known" ] || ask=yes
 }
-if [ -n "$PROVOST_ROOT" ]; then
-  scan "$PROVOST_ROOT/hooks.json"
+[ -d "$repository" ] || ask=yes
+if [ -n "$root" ]; then
+  scan "$root/hooks.json"
 else
   for place in ./.provost "$common/../.provost" "$common/.provost"; do scan "$place/hooks.json"; done
 fi

@@ -21,7 +21,7 @@ use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
 use provost_engine::opening::Origin as _;
-use provost_host::hooks::{self, HOOKS, Standing};
+use provost_host::hooks::{self, Asks, HOOKS, Standing};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -121,6 +121,10 @@ pub(super) struct Run {
     /// Whether what is bound to nothing is refused.
     #[arg(long)]
     require: bool,
+
+    /// The process of git that called the hook.
+    #[arg(long)]
+    process: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -196,9 +200,15 @@ fn install(place: &Place, install: &Install) -> Outcome {
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let require = install.require || (!install.no_require && requires(&directory)?);
-    let words: &[&str] = if require { &["--require"] } else { &[] };
+    same_root(place, &directory)?;
+    let asks = Asks {
+        program: &program,
+        repository: place.repo.common_dir(),
+        root: &place.root,
+        words: if require { &["--require"] } else { &[] },
+    };
     for name in HOOKS {
-        hooks::install(&directory, name, &program, words)
+        hooks::install(&directory, name, &asks)
             .map_err(|error| broken(&error, &directory.join(name)))?;
     }
     let mut text = format!(
@@ -212,6 +222,27 @@ fn install(place: &Place, install: &Install) -> Outcome {
     }
     let json = json!({ "directory": directory, "hooks": HOOKS, "require": require });
     Ok(Answer::data(json, text))
+}
+
+/// Refuses another runtime root than the one that the installed hooks read: what is bound there would
+/// hold nothing.
+fn same_root(place: &Place, directory: &Path) -> Result<(), Failure> {
+    for name in HOOKS {
+        let found = hooks::root(directory, name, place.repo.common_dir());
+        let found = found.map_err(|error| broken(&error, &directory.join(name)))?;
+        if let Some(root) = found.filter(|root| *root != place.root) {
+            let reason = format!(
+                "the hooks of this repository read bindings from `{}`, not from `{}`",
+                root.display(),
+                place.root.display()
+            );
+            return Err(Failure::new(Code::HookBroken, reason).hint(format!(
+                "say so: PROVOST_ROOT='{}'; or take the hooks out first: provost hook uninstall",
+                root.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a hook of ours that is installed refuses what is bound to nothing.
@@ -254,6 +285,7 @@ fn uninstall(place: &Place) -> Outcome {
 
 fn status(place: &Place) -> Outcome {
     let directory = directory(place)?;
+    same_root(place, &directory)?;
     let mut text = format!("hooks in {}\n", directory.display());
     let mut rows = Vec::new();
     for name in HOOKS {
@@ -320,6 +352,8 @@ fn bound(place: &Place, branch: Option<&str>) -> Result<Bound, Failure> {
 }
 
 fn bind(place: &Place, bind: &Bind) -> Outcome {
+    let directory = directory(place)?;
+    same_root(place, &directory)?;
     let path = bind.contract.canonicalize();
     let path =
         path.map_err(|error| Failure::of(Code::InputUnreadable, &error).about(&bind.contract))?;
@@ -350,7 +384,6 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
         binding.contract,
         binding.base.short()
     );
-    let directory = directory(place)?;
     let lacks = |name: &&str| {
         let standing = hooks::standing(&directory, name);
         standing.is_ok_and(|it| matches!(it, Standing::Absent | Standing::Foreign))
@@ -381,6 +414,7 @@ fn exists(place: &Place, to: &Bound) -> Result<(), Failure> {
 }
 
 fn unbind(place: &Place, branch: Option<&str>) -> Outcome {
+    same_root(place, &directory(place)?)?;
     let mut all = read(place)?;
     let to = bound(place, branch)?;
     if !all.unbind(&to) {

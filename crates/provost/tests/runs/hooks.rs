@@ -1,6 +1,8 @@
 //! Commits and pushes that are held to a contract, with the git of this machine.
 
 mod bound;
+mod hidden;
+mod speed;
 mod way_on;
 
 use std::fs;

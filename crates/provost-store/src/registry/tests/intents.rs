@@ -41,6 +41,7 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
         carried: None,
         named: Vec::new(),
         accepted: None,
+        left: None,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
     let all = read(&place)?;
     let on = way::On::of(run.hook, place.repo.git_dir());
     let mut asked = Asked::new(&place, &all, unbound, on)?;
+    asked.command = run.process.map(command_line).unwrap_or_default();
     match run.hook {
         Which::PreCommit | Which::PreMergeCommit | Which::PreApplypatch => asked.commit()?,
         Which::PrePush => {
@@ -100,6 +101,17 @@ struct Asked<'a> {
     trees: BTreeMap<(Oid, usize), String>,
     on: way::On,
     notes: Vec<String>,
+    /// The words of the command that called the hook, as far as they can be read.
+    command: Vec<String>,
+}
+
+/// The words that the process `id` was started with; none if they cannot be read.
+fn command_line(id: u32) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let words = bytes.split(|byte| *byte == 0);
+    words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
 
 impl<'a> Asked<'a> {
@@ -124,6 +136,7 @@ impl<'a> Asked<'a> {
             trees: BTreeMap::new(),
             on,
             notes: Vec::new(),
+            command: Vec::new(),
         })
     }
 
@@ -185,8 +198,11 @@ impl<'a> Asked<'a> {
 
     /// One ref that is about to move in this repository.
     fn moved(&mut self, one: &Moved) -> Result<(), Stop> {
-        if !one.name.starts_with("refs/heads/") || one.to == Target::Gone {
+        if !one.name.starts_with("refs/heads/") {
             return Ok(());
+        }
+        if one.to == Target::Gone {
+            return self.gone(one);
         }
         let bindings: Vec<(usize, Tie)> = (0..self.all.bindings.len())
             .filter_map(|at| Some((at, self.held_by(at, &one.name)?)))
@@ -208,6 +224,8 @@ impl<'a> Asked<'a> {
         if self.place.repo.ref_value(&one.name).map_err(git)?.as_ref() == Some(commit) {
             return Ok(());
         }
+        self.on.changed_files |=
+            self.branch.as_ref() == Some(&one.name) && self.is_reset(commit)?;
         for (at, tie) in &bindings {
             self.weigh(*at, *tie, &one.name, commit)?;
         }
@@ -220,6 +238,66 @@ impl<'a> Asked<'a> {
             return Err(is_unbound(&one.name));
         }
         Ok(())
+    }
+
+    /// A branch that is about to go. Git renames a branch onto another by removing first itself, then
+    /// the other, and asks about nothing else; a refusal of the second step does not bring back what
+    /// went with the first.
+    fn gone(&self, one: &Moved) -> Result<(), Stop> {
+        let from = one.from.as_ref();
+        let packed = from.is_some_and(|from| self.is_packed(&one.name, from));
+        for (binding, held) in self.all.bindings.iter().zip(&self.held) {
+            let refuse = |reason: String| {
+                let verdict = Verdict::deny(Code::DiffRefused, reason);
+                Err(Stop::Refused(self.on.removed(verdict, binding)))
+            };
+            let (name, goes) = (
+                short(&one.name),
+                binding.to == Bound::Branch(one.name.clone()),
+            );
+            if goes && !packed {
+                return refuse(format!(
+                    "`{name}` is bound to a contract, so it is neither removed nor renamed, and no \
+                     branch is renamed onto it: git asks no hook about what takes its place"
+                ));
+            }
+            for other in held.iter().filter(|other| **other != one.name) {
+                let is_it = |word: &String| word == other || word == short(other);
+                let named = from.is_some()
+                    && matches!(binding.to, Bound::Branch(_))
+                    && self.command.iter().any(is_it);
+                let absent = !packed && self.place.repo.ref_value(other).map_err(git)?.is_none();
+                if named || absent {
+                    return refuse(format!(
+                        "`{name}` may be renamed to `{}`, which is bound to a contract: git asks no \
+                         hook about what takes its place",
+                        short(other)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the branch `name` is packed at `commit`, so that git only removes its other copy.
+    fn is_packed(&self, name: &str, commit: &Oid) -> bool {
+        let packed = fs::read(self.place.repo.common_dir().join("packed-refs"));
+        let wanted = format!("{} {name}", commit.as_str());
+        let mut lines = packed
+            .as_deref()
+            .unwrap_or_default()
+            .split(|byte| *byte == b'\n');
+        lines.any(|line| line == wanted.as_bytes())
+    }
+
+    /// Whether this checkout goes to `commit` by a reset or by a checkout, which change files before
+    /// the branch moves, and not by a commit that is being made.
+    fn is_reset(&self, commit: &Oid) -> Result<bool, Stop> {
+        let repo = &self.place.repo;
+        let left = fs::read_to_string(repo.git_dir().join("ORIG_HEAD")).unwrap_or_default();
+        let head = repo.resolve("HEAD").ok();
+        let is_left = head.is_some_and(|head| left.trim_end() == head.as_str());
+        Ok(is_left || !repo.is_new(commit).map_err(git)?)
     }
 
     /// What a move of the branch `name` has to do with a binding, if anything.

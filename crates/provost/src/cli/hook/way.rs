@@ -13,6 +13,8 @@ pub(super) struct On {
     hook: Which,
     /// The command that ends what git leaves half-way when it is refused.
     abort: Option<&'static str>,
+    /// Whether git may have changed the files of the checkout before it asked.
+    pub(super) changed_files: bool,
 }
 
 impl On {
@@ -36,7 +38,11 @@ impl On {
             }
             Which::PreCommit | Which::ReferenceTransaction => None,
         };
-        Self { hook, abort }
+        Self {
+            hook,
+            abort,
+            changed_files: false,
+        }
     }
 
     /// Whether a commit is about to be made, and nothing larger is under way.
@@ -74,9 +80,31 @@ impl On {
         self.with(Verdict { reason, ..verdict }, vec![step])
     }
 
+    /// `verdict` about a bound branch that would go, with the way on.
+    pub(super) fn removed(&self, verdict: Verdict, binding: &Binding) -> Verdict {
+        let reason = format!("{} ({})", verdict.reason, judge(binding));
+        let (branch, words) = match &binding.to {
+            Bound::Checkout(_) => ("BRANCH", String::new()),
+            Bound::Branch(name) => (short(name), format!(" --branch {}", short(name))),
+        };
+        let steps = vec![
+            format!("move it, which is judged: git branch -f {branch} REV"),
+            format!("or hold it to nothing first: provost hook unbind{words}"),
+            "has another branch gone that was to be renamed? git fsck --no-reflogs names its commit, \
+             git branch NAME COMMIT brings it back"
+                .to_owned(),
+        ];
+        self.with(Verdict { reason, ..verdict }, steps)
+    }
+
     fn with(&self, verdict: Verdict, mut steps: Vec<String>) -> Verdict {
         if let Some(abort) = self.abort {
             steps.insert(0, format!("end what git left half-way: {abort}"));
+        } else if self.changed_files {
+            let back = "the branch stands where it stood; `git reset --hard` and `git checkout -B` have \
+                        changed the files already, this puts them back: git reset --merge (after a \
+                        plain `git reset`: git reset)";
+            steps.insert(0, back.to_owned());
         }
         steps.push(format!("provost explain {}", verdict.code));
         let mut details = match verdict.details.clone() {

@@ -168,6 +168,7 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
         carried: None,
         named: Vec::new(),
         accepted: None,
+        left: None,
     })
 }
 
