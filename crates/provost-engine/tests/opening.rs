@@ -152,7 +152,7 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         (
             "no such agent",
             request(typed(), Agent::Named("default".to_owned())),
-            Some((Code::NotFound, "name a command instead")),
+            Some((Code::NotFound, "give a command with --agent-cmd")),
         ),
         (
             "half an agent",
