@@ -13,20 +13,10 @@ mod words;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use xtask::corpus;
-
-#[test]
-fn change_control_holds_our_own_scenarios() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    let program = Path::new(env!("CARGO_BIN_EXE_provost"));
-    let directory = root.join("corpus-own/change-control");
-    let report = corpus::run("change-control", &directory, program).unwrap();
-    assert!(report.holds(), "{report}");
-}
 
 struct Ground {
     _scratch: tempfile::TempDir,
