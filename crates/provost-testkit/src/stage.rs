@@ -196,6 +196,12 @@ impl Stage {
         fs::write(path, text).unwrap();
     }
 
+    /// The same for a program.
+    pub fn script(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     /// Gives the stage to an ordinary user, who does all that follows; only root can.
     pub fn give_to_nobody(&mut self) {
         self.user = Some(NOBODY);

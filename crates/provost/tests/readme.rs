@@ -6,9 +6,6 @@
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
     use provost_core::code::Code;
     use provost_testkit::stage::{PATH, Stage, only_home, program};
 
@@ -40,9 +37,7 @@ mod tests {
         let Some(stage) = stage() else {
             return;
         };
-        let agent = stage.path("home/agent");
-        fs::write(&agent, block("sh", "#!/bin/sh")).unwrap();
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+        stage.script("home/agent", block("sh", "#!/bin/sh"));
         let (exit, output) = type_in(
             &stage,
             "provost run 'Say hello' --allow HELLO.md --accept 'grep -q Hello HELLO.md' \

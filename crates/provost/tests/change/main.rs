@@ -12,7 +12,6 @@ mod submodules;
 mod words;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use provost_testkit::stage::Stage;
@@ -127,8 +126,7 @@ fn a_repository_gets_nothing_executed_and_hides_nothing() {
     let trap = stage.path("home/trap");
     let sprung = stage.path("home/sprung");
     let script = format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display());
-    std::fs::write(&trap, script).unwrap();
-    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    stage.script("home/trap", &script);
     stage.commit(&[(".gitattributes", "*.md filter=trap\n")]);
     let trap = trap.to_str().unwrap();
     for setting in [

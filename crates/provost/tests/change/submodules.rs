@@ -1,6 +1,5 @@
 //! What is inside of submodules.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use provost_testkit::stage::Stage;
@@ -31,12 +30,8 @@ fn a_submodule_is_looked_into_and_starts_nothing() {
     assert!(!is_dirty(&stage, "lib"));
     let sprung = stage.path("home/sprung");
     let trap = stage.path("home/trap");
-    std::fs::write(
-        &trap,
-        format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display()),
-    )
-    .unwrap();
-    std::fs::set_permissions(&trap, PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display());
+    stage.script("home/trap", &script);
     let trap = trap.to_str().unwrap();
     for name in ["core.fsmonitor", "filter.trap.clean", "filter.trap.process"] {
         stage.git(&["-C", "lib", "config", name, trap]);
