@@ -270,7 +270,7 @@ impl Stage {
     /// The same in another directory of the stage.
     pub fn git_in(&self, directory: &str, words: &[&str]) -> String {
         let mut command = self.command("git");
-        command.args(["-c", "protocol.file.allow=always"]);
+        crate::unconfigured(&mut command);
         command.current_dir(self.path(directory)).args(words);
         let outcome = self.spawn(command).wait();
         assert_eq!(outcome.exit, 0, "git {words:?}: {}", outcome.stderr);

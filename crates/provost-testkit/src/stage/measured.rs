@@ -60,3 +60,27 @@ fn high_water(process: &Path) -> u64 {
     let mark = mark.and_then(|mark| mark.trim().trim_end_matches(" kB").parse().ok());
     mark.unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use crate::stage::Stage;
+
+    #[test]
+    fn a_bug_a_signal_and_too_much_memory_are_noticed() {
+        let stage = Stage::empty();
+        let holds = |script: &str| {
+            let mut command = stage.command("sh");
+            command.args(["-c", script]);
+            let measured = || stage.spawn(command).measured(script);
+            catch_unwind(AssertUnwindSafe(measured)).is_ok()
+        };
+        assert!(holds("exit 5"));
+        assert!(!holds("exit 70"));
+        assert!(!holds("kill -9 $$"));
+        let large = "exec dd if=/dev/zero of=/dev/null count=4 bs=";
+        assert!(holds(&format!("{large}1M")));
+        assert!(!holds(&format!("{large}400M")));
+    }
+}
