@@ -14,9 +14,11 @@
 pub mod stage;
 pub mod transcript;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 
 /// Where programs of the system are.
 const PATH: [&str; 6] = [
@@ -66,10 +68,37 @@ pub fn lacks(programs: &[&str]) -> bool {
     missing.is_some()
 }
 
+/// Runs ordinary git in `directory`, which must succeed, and says what it printed.
+pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> String {
+    let mut command = Command::new("git");
+    unconfigured(&mut command);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+    let output = command
+        .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.trim_end().to_owned()
+}
+
+/// Lets git have no configuration of this machine, but what all tests need.
+fn unconfigured(git: &mut Command) {
+    git.env("GIT_CONFIG_NOSYSTEM", "1");
+    for option in [
+        "protocol.file.allow=always",
+        "core.autocrlf=false",
+        "gc.auto=0",
+    ] {
+        git.args(["-c", option]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     /// Runs the test below in a process of its own, with these variables.

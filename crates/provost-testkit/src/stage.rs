@@ -7,10 +7,11 @@
 //! - A test that needs something this machine lacks is left out by the one rule; see [`crate::lacks`].
 
 mod command;
+mod measured;
 mod surroundings;
 mod traces;
 
-pub use command::{Outcome, Running, program};
+pub use command::{Outcome, Running, only_home, program};
 pub use surroundings::Surroundings;
 pub use traces::until;
 
@@ -27,7 +28,7 @@ use tempfile::TempDir;
 pub const NOBODY: u32 = 65534;
 
 /// Where programs are looked for, on the host and hence in a box.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How long one command may take, on a machine with much else to do.
 pub const PATIENCE: Duration = Duration::from_mins(2);
@@ -91,14 +92,39 @@ impl Stage {
         Self::of(Some(NOBODY))
     }
 
-    fn of(user: Option<u32>) -> Self {
+    /// A stage where sandboxes can be made; none where this machine cannot make one.
+    pub fn with_sandbox() -> Option<Self> {
+        Some(Self::new()).filter(Self::has_sandbox)
+    }
+
+    /// A user with a home, and an empty directory where a repository could be.
+    pub fn empty() -> Self {
+        Self::made(None)
+    }
+
+    /// The same with a repository of these files.
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let stage = Self::empty();
+        stage.repository("repo", files);
+        stage
+    }
+
+    fn made(user: Option<u32>) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("provost-stage-")
             .tempdir()
             .unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let stage = Self { directory, user };
-        for name in ["repo", "home", "cache", "config", "outside", "agent"] {
+        for name in ["repo", "home"] {
+            fs::create_dir(stage.path(name)).unwrap();
+        }
+        stage
+    }
+
+    fn of(user: Option<u32>) -> Self {
+        let stage = Self::made(user);
+        for name in ["cache", "config", "outside", "agent"] {
             fs::create_dir(stage.path(name)).unwrap();
         }
         for (name, text) in [
@@ -114,9 +140,7 @@ impl Stage {
             stage.write(name, text);
         }
         stage.own();
-        stage.git(&["init", "-q", "-b", "main"]);
-        stage.git(&["config", "user.name", "somebody"]);
-        stage.git(&["config", "user.email", "somebody@localhost"]);
+        stage.repository("repo", &[]);
         // The first run would add this line; so nothing at all may change in a run.
         stage.write("repo/.git/info/exclude", "/.provost/\n");
         std::os::unix::fs::symlink(stage.path("outside"), stage.path("repo/exit")).unwrap();
@@ -124,14 +148,35 @@ impl Stage {
         stage
     }
 
+    /// Makes a repository at `at` and commits these files, if there are any.
+    pub fn repository(&self, at: &str, files: &[(&str, &str)]) {
+        fs::create_dir_all(self.path(at)).unwrap();
+        self.git_in(at, &["init", "-q", "-b", "main"]);
+        self.identify(at);
+        if !files.is_empty() {
+            self.commit_in(at, files);
+        }
+    }
+
+    /// Lets commits in the repository at `at` have an author.
+    fn identify(&self, at: &str) {
+        self.git_in(at, &["config", "user.name", "somebody"]);
+        self.git_in(at, &["config", "user.email", "somebody@localhost"]);
+    }
+
     /// Adds files to the base.
     pub fn commit(&self, files: &[(&str, &str)]) {
+        self.commit_in("repo", files);
+    }
+
+    /// Adds files to the repository at `at`, with all else that changed there.
+    pub fn commit_in(&self, at: &str, files: &[(&str, &str)]) {
         for (name, text) in files {
-            self.write(&format!("repo/{name}"), text);
+            self.write(&format!("{at}/{name}"), text);
         }
         self.own();
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "-q", "-m", "base"]);
+        self.git_in(at, &["add", "-A"]);
+        self.git_in(at, &["commit", "-q", "-m", "base"]);
     }
 
     /// A path of the stage.
@@ -145,10 +190,22 @@ impl Stage {
     }
 
     /// Writes a file of the stage.
-    pub fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    /// The same for a program.
+    pub fn script(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Gives the stage to an ordinary user, who does all that follows; only root can.
+    pub fn give_to_nobody(&mut self) {
+        self.user = Some(NOBODY);
+        self.copy_binary();
     }
 
     /// Gives everything to the stage's user.
@@ -220,7 +277,12 @@ impl Stage {
 
     /// The ids of all runs.
     pub fn runs(&self) -> BTreeSet<String> {
-        let runs = fs::read_dir(self.path("repo/.provost/runs"));
+        self.runs_in("repo")
+    }
+
+    /// The ids of all runs of the repository at `at`.
+    pub fn runs_in(&self, at: &str) -> BTreeSet<String> {
+        let runs = fs::read_dir(self.path(at).join(".provost/runs"));
         runs.into_iter()
             .flatten()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

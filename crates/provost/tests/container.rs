@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::process::{Command, Output};
 
+    use provost_testkit::stage::{Outcome, Stage, is_root, only_home, program};
     use serde_json::Value;
 
     /// Makes the root of the container from files of this machine, enters it, and becomes the rest
@@ -50,10 +50,6 @@ mod tests {
         Ordinary,
     }
 
-    fn is_root() -> bool {
-        rustix::process::geteuid().is_root()
-    }
-
     fn users() -> Vec<User> {
         if is_root() {
             vec![User::Root, User::Ordinary]
@@ -63,31 +59,24 @@ mod tests {
     }
 
     /// Runs a shell script in a container.
-    fn contained(top: &Path, user: User, masks: &str, script: &str) -> Output {
-        let mut command = Command::new("unshare");
+    fn contained(user: User, masks: &str, script: &str) -> Outcome {
+        let stage = Stage::empty();
+        let mut command = stage.command("unshare");
+        only_home(&mut command, Some(Path::new("/tmp/home")));
         if !is_root() {
             command.args(["--user", "--map-root-user"]);
         }
         command
             .args(["--mount", "--pid", "--fork", "--ipc", "--uts"])
             .args(["sh", "-c", CONTAINER, "sh"])
-            .arg(top)
-            .args([env!("CARGO_BIN_EXE_provost"), masks]);
+            .args([stage.path("repo"), program()])
+            .arg(masks);
         if user == User::Ordinary {
-            command.args([
-                "setpriv",
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-            ]);
+            let own = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+            command.arg("setpriv").args(own);
         }
-        command
-            .args(["sh", "-c", script])
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-            .env("HOME", "/tmp/home")
-            .env("PROVOST_KEYS", "/tmp/keys");
-        command.output().unwrap()
+        command.args(["sh", "-c", script]);
+        stage.spawn(command).wait()
     }
 
     fn row<'a>(answer: &'a Value, name: &str) -> &'a Value {
@@ -100,11 +89,10 @@ mod tests {
     fn a_masked_proc_costs_one_declared_hole_and_no_more() {
         for user in users() {
             for (masks, state) in [("masked", "not_enforced"), ("bare", "ok")] {
-                let top = tempfile::tempdir().unwrap();
-                let output = contained(top.path(), user, masks, "/provost doctor --json");
-                let answer: Value = serde_json::from_slice(&output.stdout)
-                    .unwrap_or_else(|_| panic!("{user:?} {masks} {output:?}"));
-                let own = row(&answer, "own /proc");
+                let output = contained(user, masks, "/provost doctor --json");
+                let answer = &output.json;
+                assert!(answer.is_object(), "{user:?} {masks} {output:?}");
+                let own = row(answer, "own /proc");
                 assert_eq!(own["state"], state, "{user:?} {masks} {answer}");
                 let errno = if masks == "masked" {
                     Value::from("EPERM")
@@ -113,7 +101,7 @@ mod tests {
                 };
                 assert_eq!(own["errno"], errno, "{user:?} {masks}");
                 for name in ["box", "box self-test", "box of tier `landlock`"] {
-                    let row = row(&answer, name);
+                    let row = row(answer, name);
                     assert_eq!(row["state"], "ok", "{user:?} {masks} {row}");
                 }
             }
@@ -130,10 +118,8 @@ mod tests {
             exec /provost run 'make it good' --json --allow src --accept 'sh check.sh' \
                 --agent-cmd 'sh /tmp/agent.sh'";
         for user in users() {
-            let top = tempfile::tempdir().unwrap();
-            let output = contained(top.path(), user, "masked", SCRIPT);
-            let answer: Value = serde_json::from_slice(&output.stdout)
-                .unwrap_or_else(|_| panic!("{user:?} {output:?}"));
+            let output = contained(user, "masked", SCRIPT);
+            let answer = &output.json;
             assert_eq!(answer["verdict"]["code"], "OK", "{user:?} {output:?}");
             let holes = answer["box"]["holes"].as_array().unwrap();
             assert_eq!(holes.len(), 1, "{user:?} {answer}");

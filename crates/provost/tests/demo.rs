@@ -4,61 +4,24 @@
 mod tests {
     use std::fs;
     use std::path::Path;
-    use std::process::{Command, Output};
     use std::time::{Duration, Instant};
 
-    use serde_json::Value;
-    use tempfile::TempDir;
+    use provost_testkit::stage::{Outcome, Stage, only_home};
 
     /// A user with something to lose.
-    struct User {
-        top: TempDir,
+    fn user() -> Stage {
+        let stage = Stage::empty();
+        fs::create_dir(stage.path("tmp")).unwrap();
+        stage.write("home/.ssh/id_ed25519", "mine\n");
+        stage.write("home/.config/provost/keys/trusted", "");
+        stage
     }
 
-    impl User {
-        fn new() -> Self {
-            let top = tempfile::tempdir().unwrap();
-            for name in ["home/.ssh", "home/.config/provost/keys", "tmp", "work"] {
-                fs::create_dir_all(top.path().join(name)).unwrap();
-            }
-            fs::write(top.path().join("home/.ssh/id_ed25519"), "mine\n").unwrap();
-            fs::write(top.path().join("home/.config/provost/keys/trusted"), "").unwrap();
-            Self { top }
-        }
-
-        fn demo(&self, words: &[&str]) -> Output {
-            let at = |name: &str| self.top.path().join(name);
-            Command::new(env!("CARGO_BIN_EXE_provost"))
-                .arg("demo")
-                .args(words)
-                .current_dir(at("work"))
-                .env("HOME", at("home"))
-                .env("TMPDIR", at("tmp"))
-                .env_remove("XDG_CACHE_HOME")
-                .env_remove("XDG_CONFIG_HOME")
-                .env_remove("PROVOST_ROOT")
-                .env_remove("PROVOST_KEYS")
-                .output()
-                .unwrap()
-        }
-
-        /// Every path below `name`, sorted.
-        fn paths(&self, name: &str) -> Vec<String> {
-            let top = self.top.path().join(name);
-            let mut open = vec![top.clone()];
-            let mut found = Vec::new();
-            while let Some(directory) = open.pop() {
-                for entry in fs::read_dir(directory).unwrap() {
-                    let path = entry.unwrap().path();
-                    found.push(path.strip_prefix(&top).unwrap().display().to_string());
-                    if path.is_dir() {
-                        open.push(path);
-                    }
-                }
-            }
-            found.sort();
-            found
-        }
+    fn demo(stage: &Stage, words: &[&str]) -> Outcome {
+        let mut command = stage.provost(&["demo"]);
+        only_home(&mut command, Some(&stage.path("home")));
+        command.args(words).env("TMPDIR", stage.path("tmp"));
+        stage.spawn(command).wait()
     }
 
     const ACTS: [&str; 9] = [
@@ -75,13 +38,13 @@ mod tests {
 
     #[test]
     fn every_act_goes_as_it_must_and_what_is_kept_can_be_looked_at() {
-        let user = User::new();
+        let user = user();
         let began = Instant::now();
-        let output = user.demo(&["--json", "--keep"]);
-        assert!(output.status.success(), "{output:?}");
+        let output = demo(&user, &["--json", "--keep"]);
+        assert_eq!(output.exit, 0, "{output:?}");
         // Far more than it takes, and still within a nap.
         assert!(began.elapsed() < Duration::from_mins(1));
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let answer = output.json;
         let acts = answer["acts"].as_array().unwrap();
         let names: Vec<&str> = acts
             .iter()
@@ -100,14 +63,14 @@ mod tests {
 
     #[test]
     fn a_user_keeps_everything_and_finds_nothing_new() {
-        let user = User::new();
-        let before = (user.paths("home"), user.paths("work"));
-        let output = user.demo(&[]);
-        assert!(output.status.success(), "{output:?}");
-        assert_eq!((user.paths("home"), user.paths("work")), before);
+        let user = user();
+        let before = (user.paths("home"), user.paths("repo"));
+        let output = demo(&user, &[]);
+        assert_eq!(output.exit, 0, "{output:?}");
+        assert_eq!((user.paths("home"), user.paths("repo")), before);
         assert_eq!(user.paths("tmp"), [""; 0]);
 
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = output.out();
         assert!(!text.contains('\x1b'), "colours without a terminal: {text}");
         assert!(!text.contains("mine"), "{text}");
         assert_eq!(text.matches("\n✓  ").count(), ACTS.len(), "{text}");

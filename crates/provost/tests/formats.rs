@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-    use std::process::Command;
 
+    use provost_testkit::stage::Stage;
     use serde_json::{Value, json};
 
     fn example(name: &str) -> PathBuf {
@@ -13,16 +13,12 @@ mod tests {
     }
 
     /// What the program answers, and its exit status.
-    fn ask(words: &[&str], file: &Path) -> (Value, Option<i32>) {
-        let output = Command::new(env!("CARGO_BIN_EXE_provost"))
-            .args(words)
-            .arg(file)
-            .arg("--json")
-            .current_dir(example("."))
-            .output()
-            .unwrap();
-        let answer = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        (answer, output.status.code())
+    fn ask(words: &[&str], file: &Path) -> (Value, i32) {
+        let stage = Stage::empty();
+        let mut command = stage.provost(words);
+        command.arg(file).arg("--json").current_dir(example("."));
+        let outcome = stage.spawn(command).wait();
+        (outcome.json, outcome.exit)
     }
 
     #[test]
@@ -30,7 +26,7 @@ mod tests {
         for name in ["contract.json", "contract.yaml", "contract.toml"] {
             let (answer, exit) = ask(&["check", "contract"], &example(name));
             assert_eq!(answer["allow"], true, "{name}: {answer}");
-            assert_eq!(exit, Some(0), "{name}");
+            assert_eq!(exit, 0, "{name}");
         }
     }
 
@@ -42,7 +38,7 @@ mod tests {
             let kind = file.file_stem().unwrap().to_str().unwrap().to_owned();
             let (answer, exit) = ask(&["check", &kind], &file);
             assert_eq!(answer["allow"], true, "{kind}: {answer}");
-            assert_eq!(exit, Some(0), "{kind}");
+            assert_eq!(exit, 0, "{kind}");
             kinds.push(kind);
         }
         assert_eq!(kinds.len(), 10, "{kinds:?}");
@@ -50,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_contract_that_cannot_be_read_is_a_verdict() {
-        let scratch = tempfile::tempdir().unwrap();
+        let stage = Stage::empty();
         let cases = [
             (
                 "a.json",
@@ -63,18 +59,18 @@ mod tests {
             ("b.yaml", "x: 1", "CONTRACT_INVALID"),
         ];
         for (name, text, code) in cases {
-            let file = scratch.path().join(name);
-            std::fs::write(&file, text).unwrap();
+            stage.write(name, text);
+            let file = stage.path(name);
             let (answer, exit) = ask(&["check", "contract"], &file);
             assert_eq!(answer["code"], code, "{name}: {answer}");
-            assert_eq!(exit, Some(1), "{name}");
+            assert_eq!(exit, 1, "{name}");
         }
     }
 
     #[test]
     fn a_read_only_helper_gets_what_the_page_says() {
         let (answer, exit) = ask(&["package", "derive"], &example("package_derive.json"));
-        assert_eq!(exit, Some(0), "{answer}");
+        assert_eq!(exit, 0, "{answer}");
         let kept = &answer["package"]["exercise"]["capabilities"];
         assert_eq!(kept.as_array().map(Vec::len), Some(1));
         assert_eq!(kept[0]["id"], "read_file");
@@ -130,7 +126,7 @@ mod tests {
             let (answer, exit) = ask(words, &example(name));
             assert_eq!(
                 (&answer["allow"], exit),
-                (&json!(true), Some(0)),
+                (&json!(true), 0),
                 "{name}: {answer}"
             );
         }
@@ -142,11 +138,8 @@ mod tests {
 
     #[test]
     fn a_card_becomes_a_contract_that_passes_its_check() {
-        let scratch = tempfile::tempdir().unwrap();
-        let (card, contract) = (
-            scratch.path().join("card.yaml"),
-            scratch.path().join("c.json"),
-        );
+        let stage = Stage::empty();
+        let (card, contract) = (stage.path("card.yaml"), stage.path("c.json"));
         let text = std::fs::read_to_string(example("packet_task_card.yaml")).unwrap();
         let text = text
             .replace("  - docs/*.md\n", "")
@@ -165,7 +158,7 @@ mod tests {
             "convert", "--from", "card", "--to", "contract", "--out", &out,
         ];
         let (answer, exit) = ask(&words, &card);
-        assert_eq!(exit, Some(1), "{answer}");
+        assert_eq!(exit, 1, "{answer}");
         assert!(
             answer["reason"].as_str().unwrap().contains("--set"),
             "{answer}"
@@ -173,21 +166,17 @@ mod tests {
         assert!(!contract.exists());
         words.extend(given.iter().flat_map(|one| ["--set", one]));
         let (answer, exit) = ask(&words, &card);
-        assert_eq!(exit, Some(0), "{answer}");
+        assert_eq!(exit, 0, "{answer}");
         let lost = answer["details"]["lost"].as_array().unwrap();
         assert!(
             lost.iter().any(|note| note["path"] == "/goal_ids"),
             "{answer}"
         );
         let (answer, exit) = ask(&["check", "contract"], &contract);
-        assert_eq!(exit, Some(0), "{answer}");
+        assert_eq!(exit, 0, "{answer}");
         words.push("--strict");
         let (answer, exit) = ask(&words, &card);
-        assert_eq!(
-            (&answer["allow"], exit),
-            (&json!(false), Some(1)),
-            "{answer}"
-        );
+        assert_eq!((&answer["allow"], exit), (&json!(false), 1), "{answer}");
     }
 
     #[test]
@@ -197,6 +186,6 @@ mod tests {
         let (card, _) = ask(&["schema"], Path::new("packet_task_card"));
         assert_eq!(card["title"], "packet_task_card.v1");
         let (answer, exit) = ask(&["schema"], Path::new("nothing"));
-        assert_eq!((&answer["code"], exit), (&json!("NOT_FOUND"), Some(2)));
+        assert_eq!((&answer["code"], exit), (&json!("NOT_FOUND"), 2));
     }
 }

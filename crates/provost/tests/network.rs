@@ -8,8 +8,9 @@ mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
     use std::path::Path;
-    use std::process::{Command, Stdio};
     use std::thread;
+
+    use provost_testkit::stage::{PATH, Stage, only_home, program};
 
     const PAGE: &str = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -64,19 +65,17 @@ mod tests {
         let page = PAGE.replace(PORT, &server());
         let steps = steps(&page);
         assert_eq!(steps.len(), 4, "the page lost an example");
-        let program = Path::new(env!("CARGO_BIN_EXE_provost"));
-        let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
-        for (command, want) in steps {
-            let output = Command::new("timeout")
-                .args(["60", "sh", "-c", &command])
-                .env_clear()
-                .env("PATH", &path)
-                .env("HOME", "/nonexistent")
-                .stdin(Stdio::null())
-                .output()
-                .unwrap();
-            let stdout = String::from_utf8_lossy(&output.stdout);
-            assert_eq!(stdout, want, "$ {command}\n{output:?}");
+        let stage = Stage::empty();
+        let program = program();
+        let own = program.parent().unwrap().display();
+        for (line, want) in steps {
+            let mut command = stage.command("sh");
+            only_home(&mut command, Some(Path::new("/nonexistent")));
+            command
+                .args(["-c", &line])
+                .env("PATH", format!("{own}:{PATH}"));
+            let outcome = stage.spawn(command).wait();
+            assert_eq!(outcome.out(), want, "$ {line}\n{outcome:?}");
         }
     }
 }

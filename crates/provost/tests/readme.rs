@@ -6,27 +6,20 @@
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-    use std::path::{Path, PathBuf};
-    use std::process::{Command, Stdio};
-
     use provost_core::code::Code;
+    use provost_testkit::stage::{PATH, Stage, only_home, program};
 
     const README: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
 
-    /// The longest one command may take, in seconds.
-    const SLOWEST: &str = "120";
-
     #[test]
     fn the_console_blocks_do_what_they_show() {
-        let Some(desk) = Desk::with_a_box() else {
+        let Some(stage) = stage() else {
             return;
         };
         let steps = steps(README);
         assert!(steps.len() >= 8, "the README lost its first run");
         for step in &steps {
-            let (exit, output) = desk.type_in(&step.command);
+            let (exit, output) = type_in(&stage, &step.command);
             let context = format!("$ {}\n{output}", step.command);
             assert_eq!(exit, step.exit(), "{context}");
             let mut lines = output.lines();
@@ -41,13 +34,12 @@ mod tests {
 
     #[test]
     fn the_whole_agent_is_accepted_with_its_result() {
-        let Some(desk) = Desk::with_a_box() else {
+        let Some(stage) = stage() else {
             return;
         };
-        let agent = desk.home().join("agent");
-        fs::write(&agent, block("sh", "#!/bin/sh")).unwrap();
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-        let (exit, output) = desk.type_in(
+        stage.script("home/agent", block("sh", "#!/bin/sh"));
+        let (exit, output) = type_in(
+            &stage,
             "provost run 'Say hello' --allow HELLO.md --accept 'grep -q Hello HELLO.md' \
              --agent-cmd \"$HOME/agent\"",
         );
@@ -64,12 +56,8 @@ mod tests {
             let row = format!("| {} |", u8::from(code.exit()));
             assert!(README.contains(&row), "{code}: no row `{row}`");
         }
-        let help = Command::new(env!("CARGO_BIN_EXE_provost"))
-            .arg("--help")
-            .output()
-            .unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
-        let list = help.split("\nOptions:\n").next().unwrap();
+        let help = Stage::empty().ask(&["--help"]);
+        let list = help.out().split("\nOptions:\n").next().unwrap();
         let commands: Vec<&str> = list
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
@@ -159,63 +147,20 @@ mod tests {
         }
     }
 
-    /// A repository with one commit, and the program in PATH.
-    struct Desk {
-        scratch: tempfile::TempDir,
+    /// A repository with one commit, where a sandbox can be made.
+    fn stage() -> Option<Stage> {
+        Some(Stage::with(&[("README.md", "# A project\n")])).filter(Stage::has_sandbox)
     }
 
-    impl Desk {
-        /// A desk on a machine that can make a box; elsewhere nothing can be shown.
-        fn with_a_box() -> Option<Self> {
-            let desk = Self::new();
-            let (exit, output) = desk.type_in("provost box -- true");
-            if exit != 4 {
-                return Some(desk);
-            }
-            provost_testkit::skip(&format!("no sandbox can be made here: {output}"));
-            None
-        }
-
-        fn new() -> Self {
-            let scratch = tempfile::tempdir().unwrap();
-            for name in ["bin", "home", "repository"] {
-                fs::create_dir(scratch.path().join(name)).unwrap();
-            }
-            let program = env!("CARGO_BIN_EXE_provost");
-            symlink(program, scratch.path().join("bin/provost")).unwrap();
-            let desk = Self { scratch };
-            let (exit, output) = desk.type_in(
-                "git init -q -b main && git config user.name Ada && \
-                 git config user.email ada@example.org && \
-                 echo '# A project' > README.md && git add . && git commit -qm Begin",
-            );
-            assert_eq!(exit, 0, "{output}");
-            desk
-        }
-
-        fn home(&self) -> PathBuf {
-            self.scratch.path().join("home")
-        }
-
-        /// What the shell answers to `line`: the status, and both streams as a person sees them.
-        fn type_in(&self, line: &str) -> (i32, String) {
-            let path = std::env::var("PATH").unwrap();
-            let own = self.scratch.path().join("bin");
-            let output = Command::new("timeout")
-                .args([SLOWEST, "sh", "-c", &format!("exec 2>&1\n{line}")])
-                .current_dir(self.scratch.path().join("repository"))
-                .env_clear()
-                .env("HOME", self.home())
-                .env("PATH", search_path(&own, &path))
-                .stdin(Stdio::null())
-                .output()
-                .unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            (output.status.code().unwrap_or(-1), text)
-        }
-    }
-
-    fn search_path(own: &Path, rest: &str) -> String {
-        format!("{}:{rest}", own.display())
+    /// What the shell answers to `line`: the status, and both streams as a person sees them.
+    fn type_in(stage: &Stage, line: &str) -> (i32, String) {
+        let mut command = stage.command("sh");
+        only_home(&mut command, Some(&stage.path("home")));
+        let program = program();
+        let own = program.parent().unwrap().display();
+        command.env("PATH", format!("{own}:{PATH}"));
+        command.args(["-c", &format!("exec 2>&1\n{line}")]);
+        let outcome = stage.spawn(command).wait();
+        (outcome.exit, outcome.out().to_owned())
     }
 }

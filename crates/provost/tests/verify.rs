@@ -13,12 +13,12 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    use std::path::{Path, PathBuf};
-    use std::process::{Command, Output};
+    use std::path::Path;
 
+    use provost_testkit::stage::{Outcome, Stage, only_home};
     use serde_json::Value;
 
-    use crate::sample::{Bundle, Draft, key};
+    use crate::sample::{Draft, key};
 
     /// `text` with digests cut to what a page holds.
     fn short(text: &str) -> String {
@@ -35,92 +35,68 @@ mod tests {
         words.concat()
     }
 
-    struct Place {
-        scratch: tempfile::TempDir,
+    /// An empty directory, a bundle beside it, and no keys.
+    fn stage() -> Stage {
+        let stage = Stage::empty();
+        for (name, bytes) in Draft::new("run_00000001").seal(&key(1)) {
+            let name = std::str::from_utf8(name.as_bytes()).unwrap();
+            stage.write(&format!("bundle/{name}"), bytes);
+        }
+        stage
     }
 
-    impl Place {
-        /// An empty directory, a bundle beside it, and no keys.
-        fn new() -> Self {
-            let scratch = tempfile::tempdir().unwrap();
-            fs::create_dir(scratch.path().join("empty")).unwrap();
-            let place = Self { scratch };
-            place.write(&Draft::new("run_00000001").seal(&key(1)));
-            place
-        }
+    /// A call without any home; there are keys, and no programs.
+    fn run(stage: &Stage, arguments: &[&str]) -> Outcome {
+        let mut command = stage.provost(arguments);
+        only_home(&mut command, None);
+        command.env_remove("PATH");
+        command.env("PROVOST_KEYS", stage.path("keys"));
+        stage.spawn(command).wait()
+    }
 
-        fn write(&self, bundle: &Bundle) {
-            for (name, bytes) in bundle {
-                let path = self.file(std::str::from_utf8(name.as_bytes()).unwrap());
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, bytes).unwrap();
-            }
-        }
+    fn trust(stage: &Stage, seed: u8) {
+        let line = key(seed).public().to_string();
+        let outcome = run(stage, &["key", "trust", &line, "--name", "ada"]);
+        assert_eq!(outcome.exit, 0, "{outcome:?}");
+    }
 
-        fn file(&self, name: &str) -> PathBuf {
-            self.scratch.path().join("bundle").join(name)
-        }
-
-        fn run(&self, arguments: &[&str]) -> Output {
-            Command::new(env!("CARGO_BIN_EXE_provost"))
-                .args(arguments)
-                .current_dir(self.scratch.path().join("empty"))
-                .env_clear()
-                .env("PROVOST_KEYS", self.scratch.path().join("keys"))
-                .output()
-                .unwrap()
-        }
-
-        fn trust(&self, seed: u8) {
-            let line = key(seed).public().to_string();
-            let output = self.run(&["key", "trust", &line, "--name", "ada"]);
-            assert_eq!(output.status.code(), Some(0), "{output:?}");
-        }
-
-        fn verify(&self, more: &[&str]) -> (Option<i32>, String) {
-            let output = self.run(&[&["verify", "../bundle"], more].concat());
-            let text = String::from_utf8(output.stdout).unwrap();
-            (output.status.code(), short(&text))
-        }
+    fn verify(stage: &Stage, more: &[&str]) -> (i32, String) {
+        let outcome = run(stage, &[&["verify", "../bundle"], more].concat());
+        (outcome.exit, short(outcome.out()))
     }
 
     #[test]
     fn a_bundle_is_verified_by_itself() {
-        let place = Place::new();
-        place.trust(1);
-        let (exit, text) = place.verify(&[]);
-        assert_eq!(exit, Some(0));
+        let stage = stage();
+        trust(&stage, 1);
+        let (exit, text) = verify(&stage, &[]);
+        assert_eq!(exit, 0);
         insta::assert_snapshot!(text, @r"
         ✓ intact: yes, no byte differs from what was sealed
         ✓ complete: yes, the run is sealed and nothing is missing
         ✓ authentic: yes, signed by ed25519:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w= ada
         run run_00000001: accepted (OK), tree 71e061~
         ");
-        let (exit, text) = place.verify(&["--json"]);
-        assert_eq!(exit, Some(0));
+        let (exit, text) = verify(&stage, &["--json"]);
+        assert_eq!(exit, 0);
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(answer["allow"], true);
         assert_eq!(answer["details"]["state"], "sealed");
         for question in ["intact", "complete", "authentic"] {
             assert_eq!(answer["details"][question], "yes");
         }
-        assert_eq!(
-            fs::read_dir(place.scratch.path().join("empty"))
-                .unwrap()
-                .count(),
-            0
-        );
+        assert_eq!(fs::read_dir(stage.path("repo")).unwrap().count(), 0);
     }
 
     #[test]
     fn what_does_not_hold_is_shown_in_its_place() {
-        let place = Place::new();
-        place.trust(1);
-        fs::write(place.file("tests/stdout.log"), "2 passed\n").unwrap();
-        fs::write(place.file("note\x1b[2J.txt"), "").unwrap();
-        fs::remove_file(place.file("meta.json")).unwrap();
-        let (exit, text) = place.verify(&[]);
-        assert_eq!(exit, Some(5));
+        let stage = stage();
+        trust(&stage, 1);
+        fs::write(stage.path("bundle/tests/stdout.log"), "2 passed\n").unwrap();
+        fs::write(stage.path("bundle/note\x1b[2J.txt"), "").unwrap();
+        fs::remove_file(stage.path("bundle/meta.json")).unwrap();
+        let (exit, text) = verify(&stage, &[]);
+        assert_eq!(exit, 5);
         insta::assert_snapshot!(text, @r"
         ✗ intact: no, something differs from what was sealed
           reports/test_report.json commands[].stdout: names another digest of `tests/stdout.log`
@@ -132,18 +108,18 @@ mod tests {
         error[EVIDENCE_ALTERED]: the evidence was altered
         hint: provost explain EVIDENCE_ALTERED
         ");
-        let (exit, text) = place.verify(&["--json"]);
-        assert_eq!(exit, Some(5));
+        let (exit, text) = verify(&stage, &["--json"]);
+        assert_eq!(exit, 5);
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(answer["code"], "EVIDENCE_ALTERED");
     }
 
     #[test]
     fn the_key_decides_the_exit() {
-        let place = Place::new();
+        let stage = stage();
         let (mine, other) = (key(1).public().to_string(), key(2).public().to_string());
-        let (exit, text) = place.verify(&[]);
-        assert_eq!(exit, Some(1), "nobody is trusted");
+        let (exit, text) = verify(&stage, &[]);
+        assert_eq!(exit, 1, "nobody is trusted");
         insta::assert_snapshot!(text, @r"
         ? intact: cannot be told, every file fits a statement whose signature cannot be checked here
         ✓ complete: yes, the run is sealed and nothing is missing
@@ -152,29 +128,29 @@ mod tests {
         error[KEY_UNKNOWN]: the key that signed it is not one that is trusted
         hint: provost explain KEY_UNKNOWN
         ");
-        assert_eq!(place.verify(&["--key", &mine]).0, Some(0));
-        assert_eq!(place.verify(&["--key", &other]).0, Some(5));
-        let file = place.scratch.path().join("ada.pub");
+        assert_eq!(verify(&stage, &["--key", &mine]).0, 0);
+        assert_eq!(verify(&stage, &["--key", &other]).0, 5);
+        let file = stage.path("ada.pub");
         fs::write(&file, format!("{mine} ada\n")).unwrap();
-        assert_eq!(place.verify(&["--key", file.to_str().unwrap()]).0, Some(0));
-        place.trust(1);
-        assert_eq!(place.verify(&["--key", &other]).0, Some(5));
-        assert_eq!(place.verify(&["--key", "ed25519:AAAA"]).0, Some(2));
-        fs::remove_file(place.file("attestation.dsse.json")).unwrap();
-        assert_eq!(place.verify(&[]).0, Some(5));
+        assert_eq!(verify(&stage, &["--key", file.to_str().unwrap()]).0, 0);
+        trust(&stage, 1);
+        assert_eq!(verify(&stage, &["--key", &other]).0, 5);
+        assert_eq!(verify(&stage, &["--key", "ed25519:AAAA"]).0, 2);
+        fs::remove_file(stage.path("bundle/attestation.dsse.json")).unwrap();
+        assert_eq!(verify(&stage, &[]).0, 5);
     }
 
     #[test]
     fn a_run_that_goes_on_is_not_now() {
-        let place = Place::new();
+        let stage = stage();
         for name in ["manifest.json", "attestation.dsse.json"] {
-            fs::remove_file(place.file(name)).unwrap();
+            fs::remove_file(stage.path("bundle").join(name)).unwrap();
         }
-        let ledger = fs::read_to_string(place.file("events.jsonl")).unwrap();
+        let ledger = fs::read_to_string(stage.path("bundle/events.jsonl")).unwrap();
         let first = ledger.lines().next().unwrap().to_owned() + "\n";
-        fs::write(place.file("events.jsonl"), first).unwrap();
-        let (exit, text) = place.verify(&[]);
-        assert_eq!(exit, Some(3));
+        fs::write(stage.path("bundle/events.jsonl"), first).unwrap();
+        let (exit, text) = verify(&stage, &[]);
+        assert_eq!(exit, 3);
         insta::assert_snapshot!(text, @r"
         ✓ intact: yes, no byte of the ledger differs so far
         ? complete: cannot be told, the run has not ended yet
@@ -200,10 +176,10 @@ mod tests {
         ];
         for name in names {
             for link in [true, false] {
-                let place = Place::new();
-                place.trust(1);
-                let path = place.file(name);
-                let moved = place.scratch.path().join("moved");
+                let stage = stage();
+                trust(&stage, 1);
+                let path = stage.path("bundle").join(name);
+                let moved = stage.path("moved");
                 if path.exists() {
                     fs::rename(&path, &moved).unwrap();
                 }
@@ -212,17 +188,19 @@ mod tests {
                 } else {
                     fifo(&path);
                 }
-                let (exit, text) = place.verify(&[]);
-                assert_eq!(exit, Some(5), "{name}: {text}");
+                let (exit, text) = verify(&stage, &[]);
+                assert_eq!(exit, 5, "{name}: {text}");
                 assert!(text.contains(&format!("  {name}: ")), "{text}");
             }
         }
-        let place = Place::new();
-        place.trust(1);
-        let strange = place.file("").join(std::ffi::OsStr::from_bytes(b"\xff\n"));
+        let stage = stage();
+        trust(&stage, 1);
+        let strange = stage
+            .path("bundle/")
+            .join(std::ffi::OsStr::from_bytes(b"\xff\n"));
         fs::write(strange, "").unwrap();
-        let (exit, text) = place.verify(&[]);
-        assert_eq!(exit, Some(5));
+        let (exit, text) = verify(&stage, &[]);
+        assert_eq!(exit, 5);
         assert!(
             text.contains("  \\xff\\x0a: has a name no evidence has\n"),
             "{text}"
@@ -231,47 +209,42 @@ mod tests {
 
     #[test]
     fn what_is_no_bundle_is_refused() {
-        let place = Place::new();
-        let exit = |arguments: &[&str]| place.run(arguments).status.code();
-        assert_eq!(exit(&["verify", "../none"]), Some(2));
-        assert_eq!(exit(&["verify", "../bundle/patch.diff"]), Some(2));
-        assert_eq!(exit(&["verify", "."]), Some(5));
-        assert_eq!(exit(&["verify"]), Some(2));
+        let stage = stage();
+        let exit = |arguments: &[&str]| run(&stage, arguments).exit;
+        assert_eq!(exit(&["verify", "../none"]), 2);
+        assert_eq!(exit(&["verify", "../bundle/patch.diff"]), 2);
+        assert_eq!(exit(&["verify", "."]), 5);
+        assert_eq!(exit(&["verify"]), 2);
     }
 
     #[test]
     fn keys_are_made_shown_and_trusted() {
-        let place = Place::new();
-        let text = |output: Output| String::from_utf8(output.stdout).unwrap();
-        assert!(text(place.run(&["key", "show"])).starts_with("no key yet"));
-        let made = place.run(&["key", "new", "--name", "laptop of Ada", "--json"]);
-        assert_eq!(made.status.code(), Some(0), "{made:?}");
-        let made: Value = serde_json::from_str(&text(made)).unwrap();
-        let line = format!("{} laptop of Ada", made["key"].as_str().unwrap());
-        assert!(text(place.run(&["key", "show"])).starts_with(&line));
-        assert_eq!(
-            place.run(&["key", "new"]).status.code(),
-            Some(2),
-            "never replaced"
+        let stage = stage();
+        assert!(
+            run(&stage, &["key", "show"])
+                .out()
+                .starts_with("no key yet")
         );
-        place.trust(2);
-        let shown = text(place.run(&["key", "show"]));
+        let made = run(&stage, &["key", "new", "--name", "laptop of Ada", "--json"]);
+        assert_eq!(made.exit, 0, "{made:?}");
+        let line = format!("{} laptop of Ada", made.json["key"].as_str().unwrap());
+        assert!(run(&stage, &["key", "show"]).out().starts_with(&line));
+        assert_eq!(run(&stage, &["key", "new"]).exit, 2, "never replaced");
+        trust(&stage, 2);
+        let shown = run(&stage, &["key", "show"]).out().to_owned();
         assert!(
             shown.contains(&format!("trusted: {} ada\n", key(2).public())),
             "{shown}"
         );
-        assert_eq!(
-            place.run(&["key", "trust", "nonsense"]).status.code(),
-            Some(2)
-        );
+        assert_eq!(run(&stage, &["key", "trust", "nonsense"]).exit, 2);
 
-        let secret = place.scratch.path().join("keys/signing.key");
+        let secret = stage.path("keys/signing.key");
         assert!(!shown.contains(fs::read_to_string(&secret).unwrap().trim()));
-        let directory = place.scratch.path().join("keys");
+        let directory = stage.path("keys");
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-        let refused = place.run(&["verify", "../bundle"]);
-        assert_eq!(refused.status.code(), Some(4));
-        let words = String::from_utf8(refused.stderr).unwrap();
+        let refused = run(&stage, &["verify", "../bundle"]);
+        assert_eq!(refused.exit, 4);
+        let words = refused.stderr;
         assert!(
             words.contains("error[KEY_UNSAFE]") && words.contains("chmod 700"),
             "{words}"
@@ -280,10 +253,10 @@ mod tests {
 
     #[test]
     fn keys_are_not_made_in_the_repository() {
-        let place = Place::new();
-        fs::create_dir(place.scratch.path().join(".git")).unwrap();
-        let refused = place.run(&["key", "new"]);
-        assert_eq!(refused.status.code(), Some(4), "{refused:?}");
-        assert!(!place.scratch.path().join("keys").exists());
+        let stage = stage();
+        fs::create_dir(stage.path(".git")).unwrap();
+        let refused = run(&stage, &["key", "new"]);
+        assert_eq!(refused.exit, 4, "{refused:?}");
+        assert!(!stage.path("keys").exists());
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use provost_core::change::FindingKind;
 use provost_core::object::Oid;
 use provost_host::capture::{Captured, Limits, Mode, capture};
 use provost_host::git::Repository;
 use provost_host::workspace::{self, PrivateGit, Workspace};
+pub(crate) use provost_testkit::git;
 use tempfile::TempDir;
 
 /// A directory with a repository in `repo` and room for workspaces in `cache`.
@@ -80,31 +80,6 @@ impl Scratch {
         let made = workspace::create(&repo, &tree, &directory, Some(&private)).unwrap();
         (repo, tree, made)
     }
-}
-
-/// Runs ordinary git somewhere, without any configuration of this machine.
-pub(crate) fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> String {
-    let output = Command::new("git")
-        .args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@t",
-            "-c",
-            "protocol.file.allow=always",
-        ])
-        .args(["-c", "core.autocrlf=false", "-c", "gc.auto=0"])
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words}");
-    String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned()
 }
 
 pub(crate) fn put(root: &Path, path: &str, bytes: impl AsRef<[u8]>) {

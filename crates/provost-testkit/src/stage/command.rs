@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,16 @@ impl Outcome {
         code.and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// What it printed, which must be text.
+    pub fn out(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+
+    /// Whether these words are in what it printed, or beside that.
+    pub fn says(&self, words: &str) -> bool {
+        self.out().contains(words) || self.stderr.contains(words)
+    }
+
     /// A text of the JSON answer.
     pub fn text(&self, name: &str) -> &str {
         self.json[name].as_str().unwrap_or_default()
@@ -63,7 +74,7 @@ impl Outcome {
 /// A command at work in its own process group.
 pub struct Running {
     child: Child,
-    output: [PathBuf; 2],
+    output: [File; 2],
 }
 
 impl Running {
@@ -84,7 +95,7 @@ impl Running {
     }
 
     fn outcome(&self, exit: i32) -> Outcome {
-        let [stdout, stderr] = self.output.each_ref().map(|path| fs::read(path).unwrap());
+        let [stdout, stderr] = self.output.each_ref().map(content);
         Outcome {
             exit,
             json: serde_json::from_slice(&stdout).unwrap_or_default(),
@@ -93,7 +104,7 @@ impl Running {
         }
     }
 
-    fn pid(&self) -> Pid {
+    pub(super) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
@@ -122,6 +133,14 @@ impl Drop for Running {
     }
 }
 
+/// What is in a file that a child may still write.
+fn content(file: &File) -> Vec<u8> {
+    let length = file.metadata().unwrap().len();
+    let mut bytes = vec![0; length.try_into().unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
 fn exit(status: ExitStatus) -> i32 {
     let signal = status.signal().map(|signal| 128 + signal);
     status.code().or(signal).unwrap()
@@ -133,6 +152,19 @@ pub fn program() -> PathBuf {
     let program = test.ancestors().nth(2).unwrap().join("provost");
     assert!(program.is_file(), "{}: not built", program.display());
     program
+}
+
+/// Lets `command` have the environment of a user who set nothing: all is in the home, if there is
+/// one at all.
+pub fn only_home(command: &mut Command, home: Option<&Path>) {
+    for name in ["CACHE", "CONFIG", "STATE"] {
+        command.env_remove(format!("XDG_{name}_HOME"));
+    }
+    command.env_remove("PROVOST_KEYS");
+    match home {
+        Some(home) => command.env("HOME", home),
+        None => command.env_remove("HOME"),
+    };
 }
 
 impl Stage {
@@ -178,6 +210,7 @@ impl Stage {
             .env("XDG_STATE_HOME", self.path("state"))
             .env("PROVOST_KEYS", self.path("config/keys"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
+            .stdin(Stdio::null())
             .process_group(0);
         // So that all of these tests can be run on overlays.
         if let Some(kind) = std::env::var_os("PROVOST_WORKSPACE") {
@@ -186,24 +219,41 @@ impl Stage {
         command
     }
 
-    /// Starts `command`.
+    /// Starts `command`, whose output is kept.
     pub fn spawn(&self, mut command: Command) -> Running {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let output = ["stdout", "stderr"].map(|name| self.path(&format!("{number}.{name}")));
-        let [stdout, stderr] = output.each_ref().map(|path| File::create(path).unwrap());
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(stderr)
-            .spawn()
-            .unwrap();
+        let output = [(); 2].map(|()| tempfile::tempfile().unwrap());
+        let [stdout, stderr] = output.each_ref().map(|file| file.try_clone().unwrap());
+        let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
         Running { child, output }
     }
 
     /// Runs the binary with these words.
     pub fn ask(&self, words: &[&str]) -> Outcome {
         self.spawn(self.provost(words)).wait()
+    }
+
+    /// Runs `command` with this text to read.
+    pub fn feed(&self, mut command: Command, text: &str) -> Outcome {
+        command.stdin(Stdio::piped());
+        let mut running = self.spawn(command);
+        let mut pipe = running.child.stdin.take().unwrap();
+        pipe.write_all(text.as_bytes()).unwrap();
+        drop(pipe);
+        running.wait()
+    }
+
+    /// Whether this machine can make a sandbox; the test is left out where it cannot.
+    pub fn has_sandbox(&self) -> bool {
+        let mut command = self.provost(&["box", "--", "true"]);
+        command.current_dir(self.path("home"));
+        let trial = self.spawn(command).wait();
+        if trial.exit == 4 {
+            let why = trial.stderr.lines().next().unwrap_or_default();
+            crate::skip(&format!("no sandbox can be made here: {why}"));
+            return false;
+        }
+        assert_eq!(trial.exit, 0, "{trial:?}");
+        true
     }
 
     /// Verifies the bundle of a run.
@@ -220,6 +270,7 @@ impl Stage {
     /// The same in another directory of the stage.
     pub fn git_in(&self, directory: &str, words: &[&str]) -> String {
         let mut command = self.command("git");
+        crate::unconfigured(&mut command);
         command.current_dir(self.path(directory)).args(words);
         let outcome = self.spawn(command).wait();
         assert_eq!(outcome.exit, 0, "git {words:?}: {}", outcome.stderr);
@@ -231,8 +282,15 @@ impl Stage {
         let (from, to) = (self.path("repo"), self.path(name));
         let words = [from, to].map(|path| path.display().to_string());
         self.git(&["clone", "-q", &words[0], &words[1]]);
-        self.git_in(name, &["config", "user.name", "somebody"]);
-        self.git_in(name, &["config", "user.email", "somebody@localhost"]);
+        self.identify(name);
+    }
+
+    /// Copies a directory of the stage, as an archive would.
+    pub fn copy(&self, from: &str, to: &str) {
+        let mut command = self.command("cp");
+        command.arg("-a").args([self.path(from), self.path(to)]);
+        let outcome = self.spawn(command).wait();
+        assert_eq!(outcome.exit, 0, "{outcome:?}");
     }
 
     /// Runs an agent without any sandbox, in a clone of the repository at `name`. Its home and its

@@ -94,6 +94,24 @@ impl Stage {
         found.insert(name.to_owned(), bytes);
     }
 
+    /// Every path below `name`, directories too, sorted.
+    pub fn paths(&self, name: &str) -> Vec<String> {
+        let top = self.path(name);
+        let mut open = vec![top.clone()];
+        let mut found = Vec::new();
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.strip_prefix(&top).unwrap().display().to_string());
+                if path.is_dir() {
+                    open.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
     /// Directories of runs that are still in the cache.
     pub fn workspaces(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();

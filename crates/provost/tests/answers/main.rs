@@ -26,17 +26,9 @@ mod setup;
 #[cfg(test)]
 use provost_testkit::stage::Stage;
 
-/// A stage on which sandboxes can be made; none where this machine cannot make one.
 #[cfg(test)]
 fn stage() -> Option<Stage> {
-    let stage = Stage::new();
-    let trial = stage.ask(&["box", "--json", "--", "true"]);
-    if trial.exit == 4 {
-        provost_testkit::skip("no sandbox can be made here");
-        return None;
-    }
-    assert_eq!(trial.exit, 0, "{trial:?}");
-    Some(stage)
+    Stage::with_sandbox()
 }
 
 /// The words of a run of `script`, for a person.

@@ -5,7 +5,9 @@ use std::fs;
 use provost_core::code::Code;
 use serde_json::{Value, json};
 
-use crate::stage::{Seen, Stage, assert_same};
+use provost_testkit::stage::{Outcome, Stage};
+
+use crate::stage::{Refusal as _, Watched as _, assert_same};
 
 /// A contract with every field, that can be run here.
 fn whole() -> Value {
@@ -24,26 +26,25 @@ fn whole() -> Value {
 }
 
 fn stage() -> Stage {
-    let stage = Stage::new();
+    let stage = crate::stage::stage();
     let policy = "[commands]\nallow = [\"./check.sh\"]\n";
-    fs::write(stage.at("repo/provost.toml"), policy).unwrap();
-    stage.commit("policy");
+    stage.commit(&[("provost.toml", policy)]);
     stage
 }
 
 /// Lets an agent that does its work run under the contract.
-fn run(stage: &Stage, contract: &Value, what: &str) -> Seen {
-    let file = stage.at("home/contract.json");
+fn run(stage: &Stage, contract: &Value, what: &str) -> Outcome {
+    let file = stage.path("home/contract.json");
     fs::write(&file, contract.to_string()).unwrap();
     let agent = "sh -c 'echo new > src/new'";
     let words = ["--json", "run", "--agent-cmd", agent, "-f"];
     let words: Vec<&str> = words.into_iter().chain(file.to_str()).collect();
-    stage.call(&words).run(what)
+    stage.call(&words, what)
 }
 
 /// The same for a contract with which no run begins; nothing but the refusal is written.
-fn refused(stage: &Stage, contract: &Value, what: &str) -> Seen {
-    let places = ["repo", "cache", "keys"];
+fn refused(stage: &Stage, contract: &Value, what: &str) -> Outcome {
+    let places = ["repo", "cache", "config/keys"];
     let before = places.map(|place| stage.listing_beside_refusals(place));
     let seen = run(stage, contract, what);
     for (place, before) in places.iter().zip(before) {
@@ -102,7 +103,7 @@ fn a_field_of_another_kind_is_refused_by_its_name() {
             "{place}: {seen:?}"
         );
         let name = place.rsplit('/').find(|name| name.parse::<u8>().is_err());
-        assert!(seen.stdout.contains(name.unwrap()), "{place}: {seen:?}");
+        assert!(seen.out().contains(name.unwrap()), "{place}: {seen:?}");
     }
 }
 
@@ -130,7 +131,7 @@ fn a_field_that_must_be_there_and_one_that_nobody_knows_are_named() {
         contract.as_object_mut().unwrap().remove(name);
         let seen = refused(&stage, &contract, name);
         assert_eq!(seen.verdict(name), (1, Code::ContractInvalid), "{name}");
-        assert!(seen.stdout.contains(name), "{name}: {seen:?}");
+        assert!(seen.out().contains(name), "{name}: {seen:?}");
     }
     for place in [
         "",
@@ -143,7 +144,7 @@ fn a_field_that_must_be_there_and_one_that_nobody_knows_are_named() {
         contract.pointer_mut(place).unwrap()["surprise"] = json!(1);
         let seen = refused(&stage, &contract, place);
         assert_eq!(seen.verdict(place), (1, Code::ContractInvalid), "{place}");
-        assert!(seen.stdout.contains("surprise"), "{place}: {seen:?}");
+        assert!(seen.out().contains("surprise"), "{place}: {seen:?}");
     }
 }
 
@@ -352,8 +353,8 @@ fn values() -> Vec<(&'static str, Value, (i32, &'static str))> {
 }
 
 /// Shows that the answer is `want`, and that its words name `place`.
-fn check(seen: &Seen, place: &str, want: (i32, &str), what: &str) {
-    let answer: Value = serde_json::from_str(&seen.stdout).unwrap();
+fn check(seen: &Outcome, place: &str, want: (i32, &str), what: &str) {
+    let answer = &seen.json;
     let code = match want {
         (1, _) if answer["verdict"].is_object() => {
             assert_eq!(answer["verdict"]["code"], "CONTRACT_INVALID", "{what}");
@@ -365,7 +366,7 @@ fn check(seen: &Seen, place: &str, want: (i32, &str), what: &str) {
         }
         _ => answer["code"].clone(),
     };
-    let got = (seen.exit.unwrap(), code.as_str().unwrap());
+    let got = (seen.exit, code.as_str().unwrap());
     assert_eq!(got, want, "{what}: {answer}");
 }
 
@@ -393,8 +394,8 @@ fn a_value_that_breaks_a_rule_is_refused_before_an_agent_begins() {
     }
     let refs = stage.git(&["for-each-ref", "refs/provost/runs", "refs/heads/provost"]);
     assert_eq!(refs, "", "an agent has worked");
-    let seen = run(&stage, &whole(), "the whole one");
-    if !seen.stdout.contains("SANDBOX_UNAVAILABLE") {
-        assert_eq!(seen.exit, Some(0), "{seen:?}");
+    if stage.has_sandbox() {
+        let seen = run(&stage, &whole(), "the whole one");
+        assert_eq!(seen.exit, 0, "{seen:?}");
     }
 }

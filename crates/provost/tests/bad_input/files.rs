@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use provost_core::code::Code;
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::stage::{Stage, Stdin, assert_same};
+use provost_testkit::stage::{Stage, is_root, program};
+
+use crate::stage::{Refusal as _, Watched as _, assert_same, stage};
 
 /// A command that reads the file it is given as its last argument.
 struct Reading {
@@ -153,6 +155,14 @@ pub(crate) fn unreadable(place: &Path) -> Vec<(&'static str, PathBuf)> {
     ]
 }
 
+/// What a call reads from its stdin.
+#[derive(Debug, Clone)]
+enum Stdin {
+    Null,
+    Closed,
+    File(PathBuf),
+}
+
 /// Calls `reading` with `file` and shows that it wrote nothing.
 fn judge(stage: &Stage, reading: &Reading, name: &str, file: &Path, stdin: Stdin) -> (i32, Code) {
     let what = format!("{:?} with {name}", reading.argv);
@@ -160,12 +170,21 @@ fn judge(stage: &Stage, reading: &Reading, name: &str, file: &Path, stdin: Stdin
         Some(&"run") => stage.listing_beside_refusals(place),
         _ => stage.listing(place),
     };
-    let before = (listing("repo"), listing("keys"));
-    let mut argv: Vec<&std::ffi::OsStr> = vec!["--json".as_ref()];
-    argv.extend(reading.argv.iter().map(std::ffi::OsStr::new));
-    argv.push(file.as_os_str());
-    let seen = stage.call(&argv).stdin(stdin).run(&what);
-    let after = (listing("repo"), listing("keys"));
+    let before = (listing("repo"), listing("config/keys"));
+    let mut command = match stdin {
+        Stdin::Closed => {
+            let mut shell = stage.command("sh");
+            shell.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(program());
+            shell
+        }
+        Stdin::Null | Stdin::File(_) => stage.provost(&[]),
+    };
+    if let Stdin::File(path) = stdin {
+        command.stdin(File::open(path).unwrap());
+    }
+    command.arg("--json").args(reading.argv).arg(file);
+    let seen = stage.spawn(command).measured(&what);
+    let after = (listing("repo"), listing("config/keys"));
     assert_same(&before.0, &after.0, &what);
     assert_same(&before.1, &after.1, &what);
     seen.verdict(&what)
@@ -173,8 +192,8 @@ fn judge(stage: &Stage, reading: &Reading, name: &str, file: &Path, stdin: Stdin
 
 #[test]
 fn a_file_that_holds_the_wrong_thing_is_refused() {
-    let stage = Stage::new();
-    let files = wrong(&stage.at("home"));
+    let stage = stage();
+    let files = wrong(&stage.path("home"));
     for reading in READINGS {
         for (name, path) in &files {
             let got = judge(&stage, reading, name, path, Stdin::Null);
@@ -189,8 +208,8 @@ fn a_file_that_holds_the_wrong_thing_is_refused() {
 
 #[test]
 fn what_is_not_a_file_is_refused() {
-    let stage = Stage::new();
-    let files = unreadable(&stage.at("home"));
+    let stage = stage();
+    let files = unreadable(&stage.path("home"));
     for reading in READINGS {
         for (name, path) in &files {
             let got = judge(&stage, reading, name, path, Stdin::Null);
@@ -206,29 +225,27 @@ fn what_is_not_a_file_is_refused() {
 
 #[test]
 fn a_file_that_may_not_be_read_is_refused() {
-    let stage = Stage::new();
-    let file = stage.at("home/secret");
+    let mut stage = stage();
+    let file = stage.path("home/secret");
     fs::write(&file, "[\"src\"]").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
-    let is_root = rustix::process::geteuid().is_root();
-    if is_root {
+    if is_root() {
         stage.give_to_nobody();
     }
     for reading in READINGS {
         let mut argv = vec!["--json"];
         argv.extend(reading.argv);
         argv.push(file.to_str().unwrap());
-        let call = stage.call(&argv);
-        let call = if is_root { call.by_nobody() } else { call };
         let what = format!("{argv:?}");
-        assert_eq!(call.run(&what).verdict(&what), UNREADABLE, "{what}");
+        let got = stage.call(&argv, &what).verdict(&what);
+        assert_eq!(got, UNREADABLE, "{what}");
     }
 }
 
 #[test]
 fn stdin_is_read_like_a_file() {
-    let stage = Stage::new();
-    let files = wrong(&stage.at("home"));
+    let stage = stage();
+    let files = wrong(&stage.path("home"));
     let dash = Path::new("-");
     // Those that read `-`; the others take it for a name.
     for reading in &READINGS[..3] {
@@ -257,7 +274,7 @@ fn stdin_is_read_like_a_file() {
             reading,
             "a directory",
             dash,
-            Stdin::File(stage.at("home")),
+            Stdin::File(stage.path("home")),
         );
         assert_eq!(got, UNREADABLE, "{:?}", reading.argv);
     }

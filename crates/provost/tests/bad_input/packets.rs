@@ -6,23 +6,25 @@ use std::path::Path;
 use provost_core::code::Code;
 
 use crate::files;
-use crate::stage::Stage;
+use provost_testkit::stage::Stage;
+
+use crate::stage::{Refusal as _, Watched as _, stage};
 
 const GOOD: &str = "hardened_ok_full/artifacts/subagent_control/phase_07";
 const PLACE: &str = "repo/artifacts/subagent_control/phase_07";
 
 fn packet(stage: &Stage) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/packets");
-    fs::create_dir_all(stage.at(PLACE)).unwrap();
+    fs::create_dir_all(stage.path(PLACE)).unwrap();
     for entry in fs::read_dir(corpus.join(GOOD)).unwrap() {
         let entry = entry.unwrap();
-        fs::copy(entry.path(), stage.at(PLACE).join(entry.file_name())).unwrap();
+        fs::copy(entry.path(), stage.path(PLACE).join(entry.file_name())).unwrap();
     }
 }
 
 fn check(stage: &Stage, what: &str) -> (i32, Code) {
     let argv = ["--json", "check", "packet", "--phase-id", "phase_07"];
-    stage.call(&argv).run(what).verdict(what)
+    stage.call(&argv, what).verdict(what)
 }
 
 /// YAML that is made to hurt.
@@ -60,9 +62,9 @@ fn bombs(place: &Path) -> Vec<(&'static str, std::path::PathBuf)> {
 
 #[test]
 fn no_bad_file_in_a_packet_gives_more_than_a_verdict() {
-    let stage = Stage::new();
+    let stage = stage();
     packet(&stage);
-    let place = stage.at("bad");
+    let place = stage.path("bad");
     fs::create_dir(&place).unwrap();
     let mut bad = files::wrong(&place);
     let ours = |(_, path): &(&str, std::path::PathBuf)| {
@@ -91,7 +93,7 @@ fn no_bad_file_in_a_packet_gives_more_than_a_verdict() {
         ("acceptance_run_log.jsonl", json),
     ];
     for (name, kinds) in names {
-        let target = stage.at(PLACE).join(name);
+        let target = stage.path(PLACE).join(name);
         let good = fs::read(&target).unwrap();
         fs::remove_file(&target).unwrap();
         for (kind, path) in kinds {

@@ -6,9 +6,9 @@ use std::fs;
 
 use provost_core::code::Code;
 
-use provost_testkit::skip;
+use provost_testkit::stage::Stage;
 
-use crate::stage::{Stage, assert_same, good_run};
+use crate::stage::{Refusal as _, Watched as _, assert_same, good_run, stage};
 
 /// What a case comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +34,18 @@ fn plain(_: &Stage) -> &'static str {
 }
 
 fn empty(stage: &Stage) -> &'static str {
-    fs::create_dir(stage.at("empty")).unwrap();
+    fs::create_dir(stage.path("empty")).unwrap();
     stage.git_in("empty", &["init", "--quiet"]);
     "empty"
 }
 
 fn no_repository(stage: &Stage) -> &'static str {
-    fs::create_dir(stage.at("nothing")).unwrap();
+    fs::create_dir(stage.path("nothing")).unwrap();
     "nothing"
 }
 
 fn cloned(stage: &Stage, options: &[&str]) -> &'static str {
-    let from = format!("file://{}", stage.at("repo").display());
+    let from = format!("file://{}", stage.path("repo").display());
     let mut words = vec!["clone", "--quiet"];
     words.extend(options);
     words.extend([from.as_str(), "../clone"]);
@@ -58,26 +58,26 @@ fn bare(stage: &Stage) -> &'static str {
 }
 
 fn shallow(stage: &Stage) -> &'static str {
-    fs::write(stage.at("repo/src/old"), "older\n").unwrap();
-    stage.commit("more");
+    fs::write(stage.path("repo/src/old"), "older\n").unwrap();
+    stage.commit(&[]);
     cloned(stage, &["--depth=1"])
 }
 
 fn submodule(stage: &Stage) -> &'static str {
     cloned(stage, &[]);
-    let from = stage.at("clone").display().to_string();
+    let from = stage.path("clone").display().to_string();
     stage.git(&["submodule", "--quiet", "add", &from, "sub"]);
-    stage.commit("submodule");
+    stage.commit(&[]);
     "repo"
 }
 
 /// The pointers are files like others; the filter would fail if somebody called it.
 fn large_files(stage: &Stage) -> &'static str {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n";
-    fs::write(stage.at("repo/big.bin"), pointer).unwrap();
-    stage.commit("pointer");
+    fs::write(stage.path("repo/big.bin"), pointer).unwrap();
+    stage.commit(&[]);
     let attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n";
-    fs::write(stage.at("repo/.gitattributes"), attributes).unwrap();
+    fs::write(stage.path("repo/.gitattributes"), attributes).unwrap();
     stage.git(&["add", ".gitattributes"]);
     stage.git(&["commit", "--quiet", "--message=attributes"]);
     for name in ["smudge", "clean"] {
@@ -101,27 +101,16 @@ fn unborn(stage: &Stage) -> &'static str {
 /// A rebase that waits for somebody to settle a conflict.
 fn rebasing(stage: &Stage) -> &'static str {
     stage.git(&["checkout", "--quiet", "-b", "other"]);
-    fs::write(stage.at("repo/src/old"), "other\n").unwrap();
-    stage.commit("other");
+    fs::write(stage.path("repo/src/old"), "other\n").unwrap();
+    stage.commit(&[]);
     stage.git(&["checkout", "--quiet", "main"]);
-    fs::write(stage.at("repo/src/old"), "main\n").unwrap();
-    stage.commit("main");
-    let rebase = std::process::Command::new("git")
-        .args([
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "rebase",
-            "other",
-        ])
-        .current_dir(stage.at("repo"))
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(!rebase.status.success(), "{rebase:?}");
-    assert!(stage.at("repo/.git/rebase-merge").is_dir());
+    fs::write(stage.path("repo/src/old"), "main\n").unwrap();
+    stage.commit(&[]);
+    let mut rebase = stage.command("git");
+    rebase.args(["rebase", "other"]);
+    let rebase = stage.spawn(rebase).wait();
+    assert_ne!(rebase.exit, 0, "{rebase:?}");
+    assert!(stage.path("repo/.git/rebase-merge").is_dir());
     "repo"
 }
 
@@ -205,23 +194,25 @@ const CASES: &[Case] = &[
 /// Calls a good run with `more`, and shows that it comes to what it must.
 fn check(stage: &Stage, case: &Case, directory: &str) {
     let name = case.name;
+    if matches!(case.end, End::Accepted) && !stage.has_sandbox() {
+        return;
+    }
     let before = stage.checkout(directory);
-    let all = [directory, "cache", "keys"].map(|place| stage.listing(place));
+    let all = [directory, "cache", "config/keys"].map(|place| stage.listing(place));
     let mut words = good_run().to_vec();
     words.extend(case.more);
-    let seen = stage.call(&words).within(directory).run(name);
+    let mut command = stage.provost(&words);
+    command.current_dir(stage.path(directory));
+    let seen = stage.spawn(command).measured(name);
     match case.end {
         End::Refused(exit, code) => {
             assert_eq!(seen.verdict(name), (exit, code), "{name}: {seen:?}");
-            for (place, before) in [directory, "cache", "keys"].iter().zip(all) {
+            for (place, before) in [directory, "cache", "config/keys"].iter().zip(all) {
                 assert_same(&before, &stage.listing(place), name);
             }
         }
         End::Accepted => {
-            if seen.stdout.contains("SANDBOX_UNAVAILABLE") {
-                return skip("no sandbox can be made here");
-            }
-            assert_eq!(seen.exit, Some(0), "{name}: {seen:?}");
+            assert_eq!(seen.exit, 0, "{name}: {seen:?}");
             assert_same(&before, &stage.checkout(directory), name);
             stage.assert_nothing_is_held(directory, name);
         }
@@ -231,7 +222,7 @@ fn check(stage: &Stage, case: &Case, directory: &str) {
 #[test]
 fn every_kind_of_repository_works_or_is_refused_in_words() {
     for case in CASES {
-        let stage = Stage::new();
+        let stage = stage();
         let directory = (case.make)(&stage);
         check(&stage, case, directory);
     }
@@ -257,17 +248,14 @@ fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
             "./none.sh",
         ),
     ];
-    let stage = Stage::new();
+    let stage = stage();
     let before = stage.checkout("repo");
     for (words, code, name) in begins {
         let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
-        let seen = stage.call(&words).run(name);
-        if seen.stdout.contains("SANDBOX_UNAVAILABLE") {
-            return skip("no sandbox can be made here");
-        }
-        let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+        let seen = stage.call(&words, name);
+        let answer = &seen.json;
         let verdict = &answer["verdict"];
-        assert_eq!(seen.exit, Some(1), "{words:?}: {seen:?}");
+        assert_eq!(seen.exit, 1, "{words:?}: {seen:?}");
         assert_eq!(verdict["code"], code, "{words:?}: {answer}");
         assert!(
             verdict["reason"].as_str().unwrap().contains(name),
@@ -289,12 +277,12 @@ fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
         ),
         (&["--accept", "./check.sh"], Code::NotFound),
     ];
-    let places = ["repo", "cache", "keys"];
+    let places = ["repo", "cache", "config/keys"];
     for (words, code) in missing {
         let all = places.map(|place| stage.listing(place));
         let words = [&["--json", "run", "do it", "--allow", "src"], words].concat();
         let what = format!("{words:?}");
-        let seen = stage.call(&words).run(&what);
+        let seen = stage.call(&words, &what);
         assert_eq!(seen.verdict(&what), (2, code), "{what}: {seen:?}");
         for (place, before) in places.iter().zip(all) {
             assert_same(&before, &stage.listing(place), &what);

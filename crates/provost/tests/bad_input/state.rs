@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 
-use crate::stage::{Seen, Stage, good_run};
+use provost_testkit::stage::{Outcome, Stage};
+
+use crate::stage::{Refusal as _, Watched as _, good_run, stage};
 
 /// Commands that look at what is on disk. `land` and `resume` are the ones that act on it.
 const COMMANDS: &[&[&str]] = &[
@@ -31,33 +32,29 @@ struct Spoiled {
 
 impl Spoiled {
     fn new() -> Option<Self> {
-        let stage = Stage::new();
-        if !stage.has_a_run() {
+        let stage = stage();
+        if !stage.has_sandbox() {
             return None;
         }
-        let runs = fs::read_dir(stage.at("repo/.provost/runs")).unwrap();
-        let names: Vec<_> = runs.map(|entry| entry.unwrap().file_name()).collect();
-        let run = names[0].to_str().unwrap().to_owned();
+        let seen = stage.call(&good_run(), "a good run");
+        assert_eq!(seen.exit, 0, "{seen:?}");
+        let run = stage.last_run().unwrap();
         Some(Self { stage, run })
     }
 
     /// The directory of the run in a fresh copy of the runtime root.
     fn copy(&self) -> PathBuf {
-        let root = self.stage.at("root");
+        let root = self.stage.path("root");
         let _ = fs::remove_dir_all(&root);
-        let copied = Command::new("cp")
-            .arg("-a")
-            .args([self.stage.at("repo/.provost"), root.clone()])
-            .status();
-        assert!(copied.unwrap().success());
+        self.stage.copy("repo/.provost", "root");
         root.join("runs").join(&self.run)
     }
 
-    fn call(&self, argv: &[&str], what: &str) -> Seen {
-        let mut words = vec!["--json"];
-        words.extend(argv);
-        let root = self.stage.at("root");
-        self.stage.call(&words).with("PROVOST_ROOT", root).run(what)
+    fn call(&self, argv: &[&str], what: &str) -> Outcome {
+        let mut command = self.stage.provost(&["--json"]);
+        command.args(argv);
+        command.env("PROVOST_ROOT", self.stage.path("root"));
+        self.stage.spawn(command).measured(what)
     }
 
     /// Calls every command; each answers in JSON with one of `exits`, and `main` stays.
@@ -66,13 +63,13 @@ impl Spoiled {
         for argv in COMMANDS {
             let what = format!("{argv:?}, {what}");
             let seen = self.call(argv, &what);
-            let exit = seen.exit.unwrap();
-            let link = exit == 1 && seen.stdout.contains("ROOT_UNSAFE");
+            let exit = seen.exit;
+            let link = exit == 1 && seen.out().contains("ROOT_UNSAFE");
             assert!(
                 exit == 0 || exits.contains(&exit) || link,
                 "{what}: {seen:?}"
             );
-            for line in seen.stdout.lines() {
+            for line in seen.out().lines() {
                 let read: Result<Value, _> = serde_json::from_str(line);
                 assert!(read.is_ok(), "{what}: {line:.200}");
             }
@@ -166,12 +163,12 @@ fn a_sealed_ledger_that_was_cut_lands_nothing() {
             fs::write(&ledger, &whole[..cut]).unwrap();
             let what = format!("cut after {cut} bytes, in line {}", number + 1);
             let seen = spoiled.call(&["land", "last"], &what);
-            assert_ne!(seen.exit, Some(0), "{what}: {seen:?}");
+            assert_ne!(seen.exit, 0, "{what}: {seen:?}");
             seen.verdict(&what);
             let seen = spoiled.call(&["runs"], &what);
-            assert_eq!(seen.exit, Some(0), "{what}: {seen:?}");
+            assert_eq!(seen.exit, 0, "{what}: {seen:?}");
             let seen = spoiled.call(&["resume"], &what);
-            assert_eq!((seen.exit, seen.stdout.trim()), (Some(0), "[]"), "{what}");
+            assert_eq!((seen.exit, seen.out().trim()), (0, "[]"), "{what}");
         }
     }
     // Nothing above cut or completed what the driver had left.
@@ -200,15 +197,15 @@ fn an_unsealed_ledger_that_was_cut_is_brought_to_its_seal_or_refused() {
         if (1..lines.len()).contains(&keep) {
             // The registry knows how the ledger ended, so this was no crash.
             let seen = spoiled.call(&["resume"], &what);
-            assert_eq!(seen.exit, Some(5), "{what}: {seen:?}");
+            assert_eq!(seen.exit, 5, "{what}: {seen:?}");
             fs::write(run.join("events.jsonl"), lines[..keep].concat()).unwrap();
         }
         let registry = run.ancestors().nth(2).unwrap().join("registry.db");
         fs::remove_file(&registry).unwrap();
         let seen = spoiled.call(&["resume"], &what);
-        assert_eq!(seen.exit, Some(0), "{what}: {seen:?}");
+        assert_eq!(seen.exit, 0, "{what}: {seen:?}");
         let again = spoiled.call(&["resume"], &what);
-        assert_eq!((again.exit, again.stdout.trim()), (Some(0), "[]"), "{what}");
+        assert_eq!((again.exit, again.out().trim()), (0, "[]"), "{what}");
     }
 }
 
@@ -235,7 +232,7 @@ fn other_files_of_a_run_may_be_anything() {
             for argv in COMMANDS {
                 let what = format!("{argv:?}, {name} as {file}");
                 let seen = spoiled.call(argv, &what);
-                if seen.exit != Some(0) {
+                if seen.exit != 0 {
                     seen.verdict(&what);
                 }
             }
@@ -263,8 +260,8 @@ fn a_registry_that_is_none_is_told() {
             for argv in [&["lease", "list"][..], &["status"], &good_run()[1..]] {
                 let what = format!("{argv:?}, {what}");
                 let seen = spoiled.call(argv, &what);
-                let exit = seen.exit.unwrap();
-                let link = exit == 1 && seen.stdout.contains("ROOT_UNSAFE");
+                let exit = seen.exit;
+                let link = exit == 1 && seen.out().contains("ROOT_UNSAFE");
                 assert!(matches!(exit, 0 | 4) || link, "{what}: {seen:?}");
                 if exit != 0 {
                     seen.verdict(&what);

@@ -9,7 +9,9 @@ use provost_core::code::Code;
 
 use provost_testkit::skip;
 
-use crate::stage::{Stage, assert_same, good_run};
+use provost_testkit::stage::{Stage, only_home, program};
+
+use crate::stage::{Refusal as _, Watched as _, assert_same, good_run, stage};
 
 #[test]
 fn a_policy_that_is_garbage_is_refused_before_anything_begins() {
@@ -31,43 +33,49 @@ fn a_policy_that_is_garbage_is_refused_before_anything_begins() {
         ),
         ("a command that is none", b"[commands]\nallow = [\"'\"]\n"),
     ];
-    let stage = Stage::new();
+    let stage = stage();
     for (name, bytes) in cases {
-        fs::write(stage.at("repo/provost.toml"), bytes).unwrap();
-        stage.commit(name);
-        let got = stage.call(&good_run()).run(name).verdict(name);
+        fs::write(stage.path("repo/provost.toml"), bytes).unwrap();
+        stage.commit(&[]);
+        let got = stage.call(&good_run(), name).verdict(name);
         assert_eq!(got, (2, Code::InputInvalid), "{name}");
-        assert!(!stage.at("repo/.provost").exists(), "{name}: a run began");
+        assert!(!stage.path("repo/.provost").exists(), "{name}: a run began");
     }
-    fs::remove_file(stage.at("repo/provost.toml")).unwrap();
-    symlink("/etc/passwd", stage.at("repo/provost.toml")).unwrap();
-    stage.commit("a link");
-    let got = stage.call(&good_run()).run("a link").verdict("a link");
+    fs::remove_file(stage.path("repo/provost.toml")).unwrap();
+    symlink("/etc/passwd", stage.path("repo/provost.toml")).unwrap();
+    stage.commit(&[]);
+    let got = stage.call(&good_run(), "a link").verdict("a link");
     assert_eq!(got, (2, Code::InputInvalid));
 }
 
 #[test]
 fn without_a_home_or_a_cache_a_run_says_what_is_missing() {
-    let stage = Stage::new();
-    let file = stage.at("home/file");
+    let stage = stage();
+    let file = stage.path("home/file");
     fs::write(&file, "").unwrap();
     let bare = |what: &str| {
-        let call = stage.call(&good_run());
+        let mut command = stage.provost(&good_run());
         match what {
-            "no home" => call.without("HOME").without("XDG_CACHE_HOME"),
-            "an empty home" => call.with("HOME", "").without("XDG_CACHE_HOME"),
-            "a home that is missing" => call
-                .with("HOME", "/proc/nowhere")
-                .without("XDG_CACHE_HOME")
-                .without("PROVOST_KEYS"),
-            "a cache that is a file" => call.with("XDG_CACHE_HOME", &file),
-            "a cache in proc" => call.with("XDG_CACHE_HOME", "/proc"),
-            "keys that are a file" => call.with("PROVOST_KEYS", &file),
-            "a root that is a file" => call.with("PROVOST_ROOT", &file),
-            "no path" => call.without("PATH"),
+            "no home" => {
+                only_home(&mut command, None);
+                command.env("PROVOST_KEYS", stage.path("config/keys"))
+            }
+            "an empty home" => {
+                only_home(&mut command, Some(Path::new("")));
+                command.env("PROVOST_KEYS", stage.path("config/keys"))
+            }
+            "a home that is missing" => {
+                only_home(&mut command, Some(Path::new("/proc/nowhere")));
+                &mut command
+            }
+            "a cache that is a file" => command.env("XDG_CACHE_HOME", &file),
+            "a cache in proc" => command.env("XDG_CACHE_HOME", "/proc"),
+            "keys that are a file" => command.env("PROVOST_KEYS", &file),
+            "a root that is a file" => command.env("PROVOST_ROOT", &file),
+            "no path" => command.env_remove("PATH"),
             other => panic!("{other}"),
-        }
-        .run(what)
+        };
+        stage.spawn(command).measured(what)
     };
     let cases = [
         "no home",
@@ -99,21 +107,14 @@ fn in_namespace(stage: &Stage, script: &str) -> Option<String> {
         skip("no user and mount namespace can be made here");
         return None;
     }
-    let output = Command::new("unshare")
-        .args(["-Urm", "timeout", "120", "sh", "-euc", script])
-        .current_dir(stage.at("repo"))
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", stage.at("home"))
-        .env("XDG_CACHE_HOME", stage.at("cache"))
-        .env("PROVOST_KEYS", stage.at("keys"))
-        .env("PROVOST", stage.program())
-        .env("STAGE", stage.at(""))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{output:?}");
-    Some(text)
+    let mut command = stage.command("unshare");
+    command.args(["-Urm", "sh", "-euc", script]);
+    command
+        .env("PROVOST", program())
+        .env("STAGE", stage.path(""));
+    let outcome = stage.spawn(command).wait();
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    Some(outcome.out().to_owned())
 }
 
 /// The call of a good run in a shell; prints its exit status last.
@@ -134,22 +135,22 @@ fn last_line<'a>(text: &'a str, word: &str) -> &'a str {
 
 #[test]
 fn in_a_repository_that_cannot_be_written_nothing_begins() {
-    let stage = Stage::new();
+    let stage = stage();
     let script = format!("{RUN} mount --bind . . && mount -o remount,bind,ro . && cd . && run");
     let Some(text) = in_namespace(&stage, &script) else {
         return;
     };
     assert_eq!(last_line(&text, "exit "), "4", "{text}");
-    assert!(!stage.at("repo/.provost").exists());
+    assert!(!stage.path("repo/.provost").exists());
 }
 
 /// What begins nothing in a place that cannot be written, whichever it is.
 #[test]
 fn with_a_place_that_cannot_be_written_nothing_begins_and_nothing_is_left() {
-    for place in ["root", "cache", "keys"] {
-        let stage = Stage::new();
-        fs::create_dir_all(stage.at("root")).unwrap();
-        let listing = || ["repo", "root", "cache", "keys"].map(|name| stage.listing(name));
+    for place in ["root", "cache", "config/keys"] {
+        let stage = stage();
+        fs::create_dir_all(stage.path("root")).unwrap();
+        let listing = || ["repo", "root", "cache", "config/keys"].map(|name| stage.listing(name));
         let before = listing();
         let script = format!(
             r#"{RUN} place="$STAGE/{place}"
@@ -203,7 +204,7 @@ fn a_full_disk_ends_a_run_in_words_and_resume_ends_it_well() {
         for size in [
             "16k", "48k", "96k", "160k", "256k", "384k", "512k", "1M", "16M",
         ] {
-            let stage = Stage::new();
+            let stage = stage();
             let what = format!("{place} with {size}");
             let before = stage.checkout("repo");
             let Some(text) = small(&stage, place, size) else {
@@ -234,7 +235,7 @@ fn a_full_disk_ends_a_run_in_words_and_resume_ends_it_well() {
 
 /// As [`on_a_small_disk`], unless what is there already does not fit.
 fn small(stage: &Stage, place: &str, size: &str) -> Option<String> {
-    let needed: u64 = fs_size(&stage.at(place));
+    let needed: u64 = fs_size(&stage.path(place));
     let factor = if size.ends_with('M') {
         1 << 20
     } else {
@@ -262,12 +263,10 @@ fn a_word_that_is_no_text_is_a_wrong_word() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let word = std::ffi::OsStr::from_bytes(b"\xff");
-    let call = std::process::Command::new(env!("CARGO_BIN_EXE_provost"))
-        .args(["run", "--allow", "src", "--accept", "true"])
-        .arg(word)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&call.stderr);
-    assert_eq!(call.status.code(), Some(2), "{said}");
-    assert!(said.contains("USAGE_ERROR"), "{said}");
+    let stage = stage();
+    let mut command = stage.provost(&["run", "--allow", "src", "--accept", "true"]);
+    command.arg(word);
+    let said = stage.spawn(command).wait();
+    assert_eq!(said.exit, 2, "{said:?}");
+    assert!(said.stderr.contains("USAGE_ERROR"), "{said:?}");
 }

@@ -7,7 +7,9 @@ use provost_core::code::Code;
 
 use crate::files::{unreadable, wrong};
 use crate::sample::{Draft, key};
-use crate::stage::Stage;
+use provost_testkit::stage::Stage;
+
+use crate::stage::{Refusal as _, Watched as _, stage};
 
 /// Files of a bundle that are read in different ways.
 const ATTACKED: &[&str] = &[
@@ -30,7 +32,7 @@ fn write_bundle(place: &Path) {
 /// What `verify` says of the bundle at `place`.
 fn judge(stage: &Stage, place: &Path, what: &str) -> (i32, Code) {
     let argv = ["--json", "verify", place.to_str().unwrap()];
-    stage.call(&argv).run(what).verdict(what)
+    stage.call(&argv, what).verdict(what)
 }
 
 fn is_refusal((exit, code): (i32, Code)) -> bool {
@@ -40,8 +42,8 @@ fn is_refusal((exit, code): (i32, Code)) -> bool {
 
 #[test]
 fn a_bundle_with_a_bad_file_is_not_believed() {
-    let stage = Stage::new();
-    let bundle = stage.at("bundle");
+    let stage = stage();
+    let bundle = stage.path("bundle");
     write_bundle(&bundle);
     let sound = judge(&stage, &bundle, "the sound bundle");
     assert_eq!(
@@ -49,7 +51,7 @@ fn a_bundle_with_a_bad_file_is_not_believed() {
         (1, Code::KeyUnknown),
         "nobody trusts the sample's key"
     );
-    let files = wrong(&stage.at("home"));
+    let files = wrong(&stage.path("home"));
     for name in ATTACKED {
         let file = bundle.join(name);
         let good = fs::read(&file).unwrap();
@@ -68,15 +70,15 @@ fn a_bundle_with_a_bad_file_is_not_believed() {
 
 #[test]
 fn a_bundle_with_something_else_in_place_of_a_file_is_not_believed() {
-    let stage = Stage::new();
-    let bundle = stage.at("bundle");
+    let stage = stage();
+    let bundle = stage.path("bundle");
     write_bundle(&bundle);
     for name in ATTACKED {
         let file = bundle.join(name);
-        let good = stage.at("good");
+        let good = stage.path("good");
         fs::rename(&file, &good).unwrap();
         for (kind, _) in unreadable(&fresh(&stage)) {
-            let bad = stage.at("bad").join(match kind {
+            let bad = stage.path("bad").join(match kind {
                 "loop" => "loop_a",
                 other => other,
             });
@@ -97,7 +99,7 @@ fn a_bundle_with_something_else_in_place_of_a_file_is_not_believed() {
 
 /// An empty directory for bad things.
 fn fresh(stage: &Stage) -> std::path::PathBuf {
-    let place = stage.at("bad");
+    let place = stage.path("bad");
     let _ = fs::remove_dir_all(&place);
     fs::create_dir(&place).unwrap();
     place
@@ -105,8 +107,8 @@ fn fresh(stage: &Stage) -> std::path::PathBuf {
 
 #[test]
 fn what_is_no_bundle_is_not_believed() {
-    let stage = Stage::new();
-    fs::create_dir(stage.at("empty")).unwrap();
+    let stage = stage();
+    fs::create_dir(stage.path("empty")).unwrap();
     let cases = [
         ("empty", &[5, 2][..]),
         ("repo", &[5, 2]),
@@ -114,15 +116,15 @@ fn what_is_no_bundle_is_not_believed() {
         ("repo/check.sh", &[2]),
     ];
     for (name, exits) in cases {
-        let (exit, code) = judge(&stage, &stage.at(name), name);
+        let (exit, code) = judge(&stage, &stage.path(name), name);
         assert!(exits.contains(&exit), "{name}: {exit} {code}");
     }
 }
 
 #[test]
 fn a_bundle_with_very_many_files_is_refused_in_time() {
-    let stage = Stage::new();
-    let bundle = stage.at("bundle");
+    let stage = stage();
+    let bundle = stage.path("bundle");
     write_bundle(&bundle);
     for number in 0..20_000 {
         fs::write(bundle.join(format!("x{number}")), "").unwrap();

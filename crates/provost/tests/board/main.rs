@@ -5,10 +5,10 @@ mod crash;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
-mod desk;
-#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod many;
 #[cfg(test)]
 mod page;
+#[cfg(test)]
+mod stage;

@@ -5,19 +5,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::desk::Desk;
+use provost_testkit::stage::Stage;
 
 const PAGE: &str = include_str!("../../../../docs/board.md");
 
 #[test]
 fn the_console_blocks_of_the_page_do_what_they_show() {
-    let desk = Desk::new();
+    let stage = Stage::with(&[]);
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/board");
     for entry in fs::read_dir(examples).unwrap() {
         let entry = entry.unwrap();
-        fs::copy(entry.path(), desk.at(entry.file_name().to_str().unwrap())).unwrap();
+        fs::copy(entry.path(), stage.path("repo").join(entry.file_name())).unwrap();
     }
     let mut count = 0;
     for block in PAGE.split("\n```console\n").skip(1) {
@@ -26,13 +25,9 @@ fn the_console_blocks_of_the_page_do_what_they_show() {
             let mut lines = step.lines();
             let command = lines.next().unwrap();
             let words = command.strip_prefix("provost ").unwrap();
-            let output = Command::new(env!("CARGO_BIN_EXE_provost"))
-                .args(words.split(' '))
-                .current_dir(desk.at(""))
-                .env_remove("PROVOST_ROOT")
-                .output()
-                .unwrap();
-            let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            let words: Vec<&str> = words.split(' ').collect();
+            let outcome = stage.ask(&words);
+            let shown = [outcome.out(), &outcome.stderr].concat();
             let shown: Vec<&str> = shown.lines().collect();
             let wanted: Vec<&str> = lines.collect();
             assert_eq!(shown.len(), wanted.len(), "{command}: {shown:#?}");

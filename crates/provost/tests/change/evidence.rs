@@ -2,38 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_testkit::stage::Stage;
 use serde_json::{Value, json};
 
-use crate::Ground;
+use super::{Changes as _, stage};
 
 /// `provost verify` of `what`: how it ended, and what it said.
-fn verify(ground: &Ground, what: &Path) -> (i32, Value) {
-    let output = ground
-        .command()
-        .args(["verify", "--json"])
-        .arg(what)
-        .output()
-        .unwrap();
-    let value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (output.status.code().unwrap(), value)
+fn verify(stage: &Stage, what: &Path) -> (i32, Value) {
+    let outcome = stage.ask(&["verify", "--json", what.to_str().unwrap()]);
+    (outcome.exit, outcome.json)
 }
 
 /// A finished change: its name, the digest of its receipt, and where its evidence is.
-fn finished(ground: &Ground) -> (String, String, PathBuf) {
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+fn finished(stage: &Stage) -> (String, String, PathBuf) {
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     let start = ["start", "say more", "--file", "docs/guide.md"];
-    let id = ground.change("ada", &start).1["intent_id"]
+    let id = stage.change("ada", &start).1["intent_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let (code, answer) = verify(ground, Path::new(&id));
+    let (code, answer) = verify(stage, Path::new(&id));
     assert_eq!(
         (code, &answer["code"]),
         (3, &json!("RUN_UNFINISHED")),
         "{answer}"
     );
-    ground.write("docs/guide.md", "# more\n");
-    let run = ground.change("ada", &["analyze"]).1["run_id"]
+    stage.write("repo/docs/guide.md", "# more\n");
+    let run = stage.change("ada", &["analyze"]).1["run_id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -45,7 +40,7 @@ fn finished(ground: &Ground) -> (String, String, PathBuf) {
         "--after",
         &run,
     ];
-    let (code, answer) = ground.change("ada", &finish);
+    let (code, answer) = stage.change("ada", &finish);
     assert_eq!(
         (code, &answer["status"]),
         (0, &json!("accepted")),
@@ -55,16 +50,16 @@ fn finished(ground: &Ground) -> (String, String, PathBuf) {
         .as_str()
         .unwrap()
         .to_owned();
-    let place = ground.repo.join(".provost/changes").join(&id);
+    let place = stage.path("repo/.provost/changes").join(&id);
     (id, digest, place)
 }
 
 #[test]
 fn the_evidence_of_a_change_verifies_until_a_byte_of_it_differs() {
-    let ground = Ground::new();
-    let (id, digest, place) = finished(&ground);
+    let stage = stage();
+    let (id, digest, place) = finished(&stage);
     for what in [Path::new(&id), place.as_path()] {
-        let (code, answer) = verify(&ground, what);
+        let (code, answer) = verify(&stage, what);
         assert_eq!((code, &answer["code"]), (0, &json!("OK")), "{answer}");
         assert_eq!(answer["details"]["status"], json!("accepted"));
     }
@@ -89,11 +84,11 @@ fn the_evidence_of_a_change_verifies_until_a_byte_of_it_differs() {
             if let Some(bytes) = bytes {
                 std::fs::write(&path, bytes).unwrap();
             }
-            let (code, answer) = verify(&ground, &place);
+            let (code, answer) = verify(&stage, &place);
             assert_eq!(code, 5, "{name}: {answer}");
             let told = answer["details"]["findings"].to_string().contains(name);
             assert!(told, "{name}: {answer}");
-            let (code, receipt) = ground.change("ada", &["receipt", &digest]);
+            let (code, receipt) = stage.change("ada", &["receipt", &digest]);
             assert_eq!(
                 (code, &receipt["allow"]),
                 (5, &json!(false)),
@@ -102,35 +97,35 @@ fn the_evidence_of_a_change_verifies_until_a_byte_of_it_differs() {
             std::fs::write(&path, &whole).unwrap();
         }
     }
-    assert_eq!(verify(&ground, &place).0, 0);
+    assert_eq!(verify(&stage, &place).0, 0);
     // Without the registry nobody knows where the chain ended, and the seal still does.
-    let copy = ground.home.join("copy");
+    let copy = stage.path("home/copy");
     std::fs::create_dir(&copy).unwrap();
     for name in names {
         std::fs::copy(place.join(name), copy.join(name)).unwrap();
     }
-    assert_eq!(verify(&ground, &copy).0, 0);
+    assert_eq!(verify(&stage, &copy).0, 0);
     let chain = std::fs::read_to_string(copy.join("events.jsonl")).unwrap();
     let mut lines: Vec<&str> = chain.lines().collect();
     lines.pop();
     std::fs::write(copy.join("events.jsonl"), lines.join("\n") + "\n").unwrap();
-    assert_eq!(verify(&ground, &copy).0, 5);
+    assert_eq!(verify(&stage, &copy).0, 5);
 }
 
 #[test]
 fn an_older_copy_of_the_evidence_is_not_taken_for_the_change() {
-    let ground = Ground::new();
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let stage = stage();
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     let start = ["start", "say more", "--file", "docs/guide.md"];
-    let id = ground.change("ada", &start).1["intent_id"]
+    let id = stage.change("ada", &start).1["intent_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let place = ground.repo.join(".provost/changes").join(&id);
+    let place = stage.path("repo/.provost/changes").join(&id);
     let kept = ["events.jsonl", "attestation.dsse.json"]
         .map(|name| (name, std::fs::read(place.join(name)).unwrap()));
-    assert_eq!(ground.change("ada", &["clear", &id]).0, 0);
-    let (code, answer) = verify(&ground, &place);
+    assert_eq!(stage.change("ada", &["clear", &id]).0, 0);
+    let (code, answer) = verify(&stage, &place);
     assert_eq!(
         (code, &answer["details"]["ended"]),
         (0, &json!(true)),
@@ -139,7 +134,7 @@ fn an_older_copy_of_the_evidence_is_not_taken_for_the_change() {
     for (name, bytes) in kept {
         std::fs::write(place.join(name), bytes).unwrap();
     }
-    let (code, answer) = verify(&ground, &place);
+    let (code, answer) = verify(&stage, &place);
     assert_eq!(
         (code, &answer["code"]),
         (5, &json!("EVIDENCE_INCOMPLETE")),
@@ -149,25 +144,17 @@ fn an_older_copy_of_the_evidence_is_not_taken_for_the_change() {
 
 #[test]
 fn analyze_says_no_to_what_no_baseline_accepts() {
-    let ground = Ground::new();
+    let stage = stage();
     let analyze = |arguments: &[&str]| {
-        let output = ground
-            .command()
-            .arg("analyze")
-            .args(arguments)
-            .output()
-            .unwrap();
-        (
-            output.status.code().unwrap(),
-            String::from_utf8(output.stdout).unwrap(),
-        )
+        let outcome = stage.ask(&[&["analyze"], arguments].concat());
+        (outcome.exit, outcome.out().to_owned())
     };
-    ground.write("a.py", "def _one(x):\n    return x\n");
+    stage.write("repo/a.py", "def _one(x):\n    return x\n");
     assert_eq!(analyze(&["--write-baseline", "accepted.json"]).0, 0);
     let (code, text) = analyze(&["--baseline", "accepted.json"]);
     assert_eq!(code, 0, "{text}");
-    ground.write(
-        "a.py",
+    stage.write(
+        "repo/a.py",
         "def _one(x):\n    return x\n\n\ndef _two(x):\n    return x + 1\n",
     );
     let (code, text) = analyze(&["--baseline", "accepted.json"]);
@@ -176,10 +163,10 @@ fn analyze_says_no_to_what_no_baseline_accepts() {
         text.contains("1 new finding against the baseline"),
         "{text}"
     );
-    ground.write("accepted.json", "{}");
+    stage.write("repo/accepted.json", "{}");
     assert_eq!(analyze(&["--baseline", "accepted.json"]).0, 2);
     // What is no baseline is not written over.
     assert_eq!(analyze(&["--write-baseline", "accepted.json"]).0, 2);
-    let kept = std::fs::read_to_string(ground.repo.join("accepted.json")).unwrap();
+    let kept = std::fs::read_to_string(stage.path("repo/accepted.json")).unwrap();
     assert_eq!(kept, "{}");
 }

@@ -1,44 +1,29 @@
 //! Agents that ask before they edit.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::Stdio;
-
 use provost_engine::change::ports::{Entry, IntentRegistry as _, Known};
 use provost_store::registry::Registry;
+use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};
 
-use crate::Ground;
+use super::{Changes as _, stage};
 
 /// What the hook answers to an event: its status, and what it says.
-fn hook(ground: &Ground, program: &str, input: &str) -> (i32, String) {
-    let mut child = ground
-        .command()
-        .args(["hook", program])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut pipe = child.stdin.take().unwrap();
-    pipe.write_all(input.as_bytes()).unwrap();
-    drop(pipe);
-    let output = child.wait_with_output().unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
-    (output.status.code().unwrap(), words)
+fn hook(stage: &Stage, program: &str, input: &str) -> (i32, String) {
+    let outcome = stage.feed(stage.provost(&["hook", program]), input);
+    (outcome.exit, outcome.stderr)
 }
 
-fn event(ground: &Ground, tool: &str, input: &Value) -> String {
-    json!({ "session_id": "s", "transcript_path": "/t", "cwd": ground.repo,
+fn event(stage: &Stage, tool: &str, input: &Value) -> String {
+    json!({ "session_id": "s", "transcript_path": "/t", "cwd": stage.path("repo"),
         "permission_mode": "acceptEdits", "hook_event_name": "PreToolUse", "tool_name": tool,
         "tool_input": input, "tool_use_id": "t" })
     .to_string()
 }
 
-fn write_event(ground: &Ground, path: &str) -> String {
-    let path = ground.repo.join(path);
+fn write_event(stage: &Stage, path: &str) -> String {
+    let path = stage.path("repo").join(path);
     event(
-        ground,
+        stage,
         "Write",
         &json!({ "file_path": path, "content": "x" }),
     )
@@ -46,87 +31,84 @@ fn write_event(ground: &Ground, path: &str) -> String {
 
 #[test]
 fn an_agents_hook_lets_through_what_was_declared_and_nothing_else() {
-    let ground = Ground::new();
-    let inside = write_event(&ground, "docs/guide.md");
-    let (code, words) = hook(&ground, "claude", &inside);
+    let stage = stage();
+    let inside = write_event(&stage, "docs/guide.md");
+    let (code, words) = hook(&stage, "claude", &inside);
     assert!(code == 2 && words.contains("provost change"), "{words}");
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     let start = ["start", "x", "--file", "docs", "--forbid", "docs/key*"];
-    let (code, answer) = ground.change("ada", &start);
+    let (code, answer) = stage.change("ada", &start);
     assert_eq!(code, 0, "{answer}");
-    std::os::unix::fs::symlink("../.git", ground.repo.join("docs/link")).unwrap();
-    std::os::unix::fs::symlink("/etc/nothing-here", ground.repo.join("docs/dangling")).unwrap();
-    let bash = |line: &str| event(&ground, "Bash", &json!({ "command": line }));
+    std::os::unix::fs::symlink("../.git", stage.path("repo/docs/link")).unwrap();
+    std::os::unix::fs::symlink("/etc/nothing-here", stage.path("repo/docs/dangling")).unwrap();
+    let bash = |line: &str| event(&stage, "Bash", &json!({ "command": line }));
     let cases = [
         (inside.clone(), 0),
-        (write_event(&ground, "docs/new/deep.md"), 0),
+        (write_event(&stage, "docs/new/deep.md"), 0),
         (bash("echo x >> docs/guide.md && ls"), 0),
         (bash("cargo test 2>/dev/null"), 0),
         (
-            event(&ground, "Read", &json!({ "file_path": "/etc/passwd" })),
+            event(&stage, "Read", &json!({ "file_path": "/etc/passwd" })),
             0,
         ),
-        (write_event(&ground, "other.md"), 2),
-        (write_event(&ground, "docs/../other.md"), 2),
-        (write_event(&ground, "docs/new/../../other.md"), 2),
-        (write_event(&ground, "docs/key.pem"), 2),
-        (write_event(&ground, "docs/link/config"), 2),
-        (write_event(&ground, "docs/dangling"), 2),
-        (write_event(&ground, ".provost/registry.db"), 2),
-        (write_event(&ground, ".claude/settings.json"), 2),
-        (write_event(&ground, "/etc/passwd"), 2),
+        (write_event(&stage, "other.md"), 2),
+        (write_event(&stage, "docs/../other.md"), 2),
+        (write_event(&stage, "docs/new/../../other.md"), 2),
+        (write_event(&stage, "docs/key.pem"), 2),
+        (write_event(&stage, "docs/link/config"), 2),
+        (write_event(&stage, "docs/dangling"), 2),
+        (write_event(&stage, ".provost/registry.db"), 2),
+        (write_event(&stage, ".claude/settings.json"), 2),
+        (write_event(&stage, "/etc/passwd"), 2),
         (bash("echo x > other.md"), 2),
         (bash("echo x > $PLACE"), 2),
         (
-            event(&ground, "mcp__files__write", &json!({ "path": "a" })),
+            event(&stage, "mcp__files__write", &json!({ "path": "a" })),
             2,
         ),
         ("nonsense".to_owned(), 2),
         (String::new(), 2),
         (
-            json!({ "cwd": ground.repo, "hook_event_name": "Surprise" }).to_string(),
+            json!({ "cwd": stage.path("repo"), "hook_event_name": "Surprise" }).to_string(),
             2,
         ),
         (
-            json!({ "cwd": ground.repo, "hook_event_name": "SessionStart" }).to_string(),
+            json!({ "cwd": stage.path("repo"), "hook_event_name": "SessionStart" }).to_string(),
             0,
         ),
         (
-            json!({ "cwd": ground.repo, "hook_event_name": "Stop" }).to_string(),
+            json!({ "cwd": stage.path("repo"), "hook_event_name": "Stop" }).to_string(),
             0,
         ),
     ];
     for (input, want) in &cases {
         for program in ["claude", "codex"] {
-            let (code, words) = hook(&ground, program, input);
+            let (code, words) = hook(&stage, program, input);
             assert_eq!(code, *want, "{input}: {words}");
             assert_eq!(words.contains("error[HOOK_DENIED]"), *want == 2, "{words}");
         }
     }
-    the_refusal_helps_and_nothing_else_permits(&ground, &inside);
+    the_refusal_helps_and_nothing_else_permits(&stage, &inside);
 }
 
-fn the_refusal_helps_and_nothing_else_permits(ground: &Ground, inside: &str) {
-    let (_, words) = hook(ground, "claude", &write_event(ground, "other.md"));
+fn the_refusal_helps_and_nothing_else_permits(stage: &Stage, inside: &str) {
+    let (_, words) = hook(stage, "claude", &write_event(stage, "other.md"));
     assert!(words.contains("--file 'docs' --file 'other.md'"), "{words}");
     // Somebody else's change is nobody's permission for an agent with a name.
-    let mut command = ground.command();
-    command.env("PROVOST_AGENT", "bob").args(["hook", "claude"]);
-    let place = ground.home.join("event");
-    std::fs::write(&place, inside).unwrap();
-    let named = command.stdin(std::fs::File::open(&place).unwrap()).output();
-    assert_eq!(named.unwrap().status.code(), Some(2));
+    let mut command = stage.provost(&["hook", "claude"]);
+    command.env("PROVOST_AGENT", "bob");
+    assert_eq!(stage.feed(command, inside).exit, 2);
     // A registry that cannot be read permits nothing.
-    std::fs::write(ground.repo.join(".provost/registry.db"), "nonsense").unwrap();
-    assert_eq!(hook(ground, "claude", inside).0, 2);
+    std::fs::write(stage.path("repo/.provost/registry.db"), "nonsense").unwrap();
+    assert_eq!(hook(stage, "claude", inside).0, 2);
 }
 
 #[test]
 fn commands_are_seen_through_and_say_what_to_do_instead() {
-    let ground = Ground::new();
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let stage = stage();
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     let start = ["start", "x", "--file", "docs", "--file", ".claude/skills"];
-    assert_eq!(ground.change("ada", &start).0, 0);
+    assert_eq!(stage.change("ada", &start).0, 0);
     let named = "name every file that is written";
     let cases = [
         ("cd docs && timeout 5 touch new.md", ""),
@@ -147,8 +129,8 @@ fn commands_are_seen_through_and_say_what_to_do_instead() {
         ("provost hook uninstall claude", "leave it to a person"),
     ];
     for (line, want) in cases {
-        let input = event(&ground, "Bash", &json!({ "command": line }));
-        let (code, words) = hook(&ground, "claude", &input);
+        let input = event(&stage, "Bash", &json!({ "command": line }));
+        let (code, words) = hook(&stage, "claude", &input);
         let is_allowed = want.is_empty();
         assert_eq!(code == 0, is_allowed, "{line}: {words}");
         assert!(words.contains(want), "{line}: {words}");
@@ -160,7 +142,7 @@ fn commands_are_seen_through_and_say_what_to_do_instead() {
         ".claude/settings.json",
     ] {
         assert_eq!(
-            hook(&ground, "codex", &write_event(&ground, path)).0,
+            hook(&stage, "codex", &write_event(&stage, path)).0,
             2,
             "{path}"
         );
@@ -169,17 +151,16 @@ fn commands_are_seen_through_and_say_what_to_do_instead() {
 
 #[test]
 fn settings_get_our_hook_and_come_back_to_the_byte() {
-    let ground = Ground::new();
+    let stage = stage();
     let ask = |words: &[&str]| {
-        let output = ground.command().arg("hook").args(words).output().unwrap();
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code().unwrap(), words)
+        let outcome = stage.ask(&[&["hook"], words].concat());
+        (outcome.exit, outcome.stderr)
     };
     let own = "{ \"model\" : \"x\",\n  \"hooks\": { \"PreToolUse\": [ { \"matcher\": \"Bash\",\n \
                \"hooks\": [{ \"type\": \"command\", \"command\": \"true\" }] } ] } }";
-    std::fs::create_dir(ground.repo.join(".claude")).unwrap();
-    let claude = ground.repo.join(".claude/settings.json");
-    let codex = ground.repo.join(".codex/hooks.json");
+    std::fs::create_dir(stage.path("repo/.claude")).unwrap();
+    let claude = stage.path("repo/.claude/settings.json");
+    let codex = stage.path("repo/.codex/hooks.json");
     std::fs::write(&claude, own).unwrap();
     assert_eq!(ask(&["selftest", "claude"]).0, 1, "nothing is installed");
     for (program, file) in [("claude", &claude), ("codex", &codex)] {
@@ -213,10 +194,9 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
     assert!(text.contains("\"y\"") && !text.contains("exit 2"), "{text}");
     // A hook that lets everything through is found out.
     assert_eq!(ask(&["install", "claude", "--user"]).0, 0);
-    let user = ground.home.join(".claude/settings.json");
+    let user = stage.path("home/.claude/settings.json");
     let text = std::fs::read_to_string(&user).unwrap();
-    let program = env!("CARGO_BIN_EXE_provost");
-    let real = Path::new(program).canonicalize().unwrap();
+    let real = program().canonicalize().unwrap();
     let text = text.replace(real.to_str().unwrap(), "/bin/true");
     std::fs::write(&user, text).unwrap();
     assert_eq!(ask(&["selftest", "claude", "--user"]).0, 1);
@@ -224,12 +204,12 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
 
 #[test]
 fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
-    let ground = Ground::new();
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
-    let (code, answer) = ground.change("ada", &["start", "x", "--file", "docs"]);
+    let stage = stage();
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
+    let (code, answer) = stage.change("ada", &["start", "x", "--file", "docs"]);
     assert_eq!(code, 0, "{answer}");
     let id = answer["intent_id"].as_str().unwrap();
-    let mut registry = Registry::open(&ground.repo.join(".provost/registry.db")).unwrap();
+    let mut registry = Registry::open(&stage.path("repo/.provost/registry.db")).unwrap();
     let age = |known: &Known| {
         let mut intent = known.intents[0].clone();
         intent.expires_at = 1000;
@@ -237,17 +217,17 @@ fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     };
     registry.turn(None, &mut { age }).unwrap();
     drop(registry);
-    let inside = write_event(&ground, "docs/guide.md");
-    let (code, words) = hook(&ground, "claude", &inside);
+    let inside = write_event(&stage, "docs/guide.md");
+    let (code, words) = hook(&stage, "claude", &inside);
     assert!(code == 2 && words.contains("is expired"), "{words}");
     assert!(words.contains(&format!("renew {id}")), "{words}");
-    let (code, answer) = ground.change("ada", &["status", id]);
+    let (code, answer) = stage.change("ada", &["status", id]);
     assert_eq!(
         (code, &answer["status"]),
         (1, &json!("expired")),
         "{answer}"
     );
-    let (code, answer) = ground.change("ada", &["renew", id]);
+    let (code, answer) = stage.change("ada", &["renew", id]);
     assert_eq!(code, 0, "{answer}");
-    assert_eq!(hook(&ground, "claude", &inside).0, 0);
+    assert_eq!(hook(&stage, "claude", &inside).0, 0);
 }

@@ -12,139 +12,81 @@ mod submodules;
 mod words;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use provost_testkit::stage::Stage;
 use serde_json::{Value, json};
-use xtask::corpus;
 
-#[test]
-fn change_control_holds_our_own_scenarios() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    let program = Path::new(env!("CARGO_BIN_EXE_provost"));
-    let directory = root.join("corpus-own/change-control");
-    let report = corpus::run("change-control", &directory, program).unwrap();
-    assert!(report.holds(), "{report}");
+fn stage() -> Stage {
+    Stage::with(&[("docs/guide.md", "# guide\n")])
 }
 
-struct Ground {
-    _scratch: tempfile::TempDir,
-    home: PathBuf,
-    repo: PathBuf,
+/// An agent that makes controlled changes.
+trait Changes {
+    /// `provost change` as the agent `name`: how it ended, and what it said.
+    fn change(&self, name: &str, arguments: &[&str]) -> (i32, Value);
 }
 
-impl Ground {
-    fn new() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        let (home, repo) = (scratch.path().join("home"), scratch.path().join("repo"));
-        std::fs::create_dir_all(&home).unwrap();
-        std::fs::create_dir_all(repo.join("docs")).unwrap();
-        std::fs::write(repo.join("docs/guide.md"), "# guide\n").unwrap();
-        let ground = Self {
-            _scratch: scratch,
-            home,
-            repo,
-        };
-        ground.git(&["init", "-q", "-b", "main"]);
-        ground.git(&["add", "-A"]);
-        ground.git(&["commit", "-qm", "base"]);
-        ground
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        let status = Command::new("git")
-            .current_dir(&self.repo)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
-            .args(arguments)
-            .status()
-            .unwrap();
-        assert!(status.success(), "{arguments:?}");
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_provost"));
-        command
-            .current_dir(&self.repo)
-            .env("HOME", &self.home)
-            .env("XDG_CONFIG_HOME", self.home.join("config"))
-            .env("XDG_CACHE_HOME", self.home.join("cache"))
-            .env_remove("PROVOST_ROOT")
-            .env_remove("CLAUDE_CONFIG_DIR")
-            .env_remove("CODEX_HOME")
-            .env_remove("PROVOST_AGENT");
-        command
-    }
-
-    /// `provost change` as the agent `name`.
+impl Changes for Stage {
     fn change(&self, name: &str, arguments: &[&str]) -> (i32, Value) {
-        let mut command = self.command();
-        command
-            .args(["change", "--json", "--agent", name])
-            .args(arguments);
-        let Output { status, stdout, .. } = command.output().unwrap();
-        let value = serde_json::from_slice(&stdout).unwrap_or_default();
-        (status.code().unwrap(), value)
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        std::fs::write(self.repo.join(path), text).unwrap();
+        let words = ["change", "--json", "--agent", name];
+        let outcome = self.ask(&[&words, arguments].concat());
+        (outcome.exit, outcome.json)
     }
 }
 
 #[test]
 fn another_name_for_a_file_is_not_declared() {
-    let ground = Ground::new();
-    std::os::unix::fs::symlink("docs", ground.repo.join("pages")).unwrap();
-    std::os::unix::fs::symlink("docs/guide.md", ground.repo.join("guide")).unwrap();
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
+    let stage = stage();
+    std::os::unix::fs::symlink("docs", stage.path("repo/pages")).unwrap();
+    std::os::unix::fs::symlink("docs/guide.md", stage.path("repo/guide")).unwrap();
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     for path in ["pages/guide.md", "pages", "guide"] {
-        let (code, answer) = ground.change("ada", &["start", "say more", "--file", path]);
+        let (code, answer) = stage.change("ada", &["start", "say more", "--file", path]);
         assert_eq!(code, 2, "{path} {answer}");
     }
     let start = ["start", "say more", "--file", "docs/guide.md"];
-    assert_eq!(ground.change("ada", &start).0, 0);
+    assert_eq!(stage.change("ada", &start).0, 0);
 }
 
 #[test]
 fn the_command_line_tells_agents_apart_by_name() {
-    let ground = Ground::new();
+    let stage = stage();
     let start = ["start", "say more", "--file", "docs/guide.md"];
-    let (code, answer) = ground.change("ada", &start);
+    let (code, answer) = stage.change("ada", &start);
     assert_eq!(
         (code, &answer["status"]),
         (3, &json!("needs_analysis")),
         "{answer}"
     );
     for name in ["ada", "bob"] {
-        assert_eq!(ground.change(name, &["analyze"]).0, 0);
+        assert_eq!(stage.change(name, &["analyze"]).0, 0);
     }
-    let (code, answer) = ground.change("ada", &start);
+    let (code, answer) = stage.change("ada", &start);
     assert_eq!((code, &answer["status"]), (0, &json!("active")), "{answer}");
     let id = answer["intent_id"].as_str().unwrap().to_owned();
-    let (code, answer) = ground.change("bob", &start);
+    let (code, answer) = stage.change("bob", &start);
     assert_eq!(
         (code, &answer["status"]),
         (3, &json!("blocked")),
         "{answer}"
     );
     let queue = ["queue", "say more", "--file", "docs"];
-    let (code, answer) = ground.change("bob", &queue);
+    let (code, answer) = stage.change("bob", &queue);
     assert_eq!(
         (code, &answer["queue_position"]),
         (3, &json!(1)),
         "{answer}"
     );
-    ground.write("docs/guide.md", "# more\n");
+    stage.write("repo/docs/guide.md", "# more\n");
     let finish = ["finish", id.as_str(), "--file", "docs/guide.md"];
-    let (code, answer) = ground.change("bob", &finish);
+    let (code, answer) = stage.change("bob", &finish);
     assert_eq!(
         (code, answer["allow"] == json!(false)),
         (2, true),
         "{answer}"
     );
-    let (code, answer) = ground.change("ada", &finish);
+    let (code, answer) = stage.change("ada", &finish);
     assert_eq!(
         (code, &answer["status"]),
         (0, &json!("accepted")),
@@ -154,11 +96,11 @@ fn the_command_line_tells_agents_apart_by_name() {
         .as_str()
         .unwrap()
         .to_owned();
-    let (code, receipt) = ground.change("bob", &["receipt", &digest]);
+    let (code, receipt) = stage.change("bob", &["receipt", &digest]);
     assert_eq!(code, 0);
     let changed = &receipt["structured_receipt"]["scope"]["changed_files"];
     assert_eq!(*changed, json!(["docs/guide.md"]));
-    let place = ground.repo.join(".provost/changes").join(&id);
+    let place = stage.path("repo/.provost/changes").join(&id);
     for name in [
         "intent.json",
         "events.jsonl",
@@ -175,20 +117,17 @@ fn the_command_line_tells_agents_apart_by_name() {
     let altered = std::fs::read_to_string(place.join("receipt.json")).unwrap();
     let altered = altered.replace("docs/guide.md", "docs/other.md");
     std::fs::write(place.join("receipt.json"), altered).unwrap();
-    assert_eq!(ground.change("bob", &["receipt", &digest]).0, 5);
+    assert_eq!(stage.change("bob", &["receipt", &digest]).0, 5);
 }
 
 #[test]
 fn a_repository_gets_nothing_executed_and_hides_nothing() {
-    let ground = Ground::new();
-    let trap = ground.home.join("trap");
-    let sprung = ground.home.join("sprung");
+    let stage = stage();
+    let trap = stage.path("home/trap");
+    let sprung = stage.path("home/sprung");
     let script = format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display());
-    std::fs::write(&trap, script).unwrap();
-    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
-    ground.write(".gitattributes", "*.md filter=trap\n");
-    ground.git(&["add", "-A"]);
-    ground.git(&["commit", "-qm", "attributes"]);
+    stage.script("home/trap", &script);
+    stage.commit(&[(".gitattributes", "*.md filter=trap\n")]);
     let trap = trap.to_str().unwrap();
     for setting in [
         "filter.trap.clean",
@@ -196,16 +135,16 @@ fn a_repository_gets_nothing_executed_and_hides_nothing() {
         "filter.trap.process",
         "core.fsmonitor",
     ] {
-        ground.git(&["config", setting, trap]);
+        stage.git(&["config", setting, trap]);
     }
-    std::fs::create_dir_all(ground.repo.join(".git/hooks")).unwrap();
+    std::fs::create_dir_all(stage.path("repo/.git/hooks")).unwrap();
     for hook in ["post-index-change", "pre-commit", "fsmonitor-watchman"] {
-        std::fs::copy(trap, ground.repo.join(".git/hooks").join(hook)).unwrap();
+        std::fs::copy(trap, stage.path("repo/.git/hooks").join(hook)).unwrap();
     }
-    assert_eq!(ground.change("ada", &["analyze"]).0, 0);
-    ground.write("docs/guide.md", "# other\n");
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
+    stage.write("repo/docs/guide.md", "# other\n");
     let start = ["start", "x", "--file", "docs/guide.md"];
-    let (code, answer) = ground.change("ada", &start);
+    let (code, answer) = stage.change("ada", &start);
     assert_eq!(
         (code, &answer["workspace_hygiene"]["blocks_edit"]),
         (1, &json!(true)),
@@ -216,10 +155,9 @@ fn a_repository_gets_nothing_executed_and_hides_nothing() {
 
 #[test]
 fn bad_messages_are_answered_and_the_next_one_is_served() {
-    let ground = Ground::new();
-    let mut command = ground.command();
-    let mut child = command
-        .arg("mcp")
+    let stage = stage();
+    let mut child = stage
+        .provost(&["mcp"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

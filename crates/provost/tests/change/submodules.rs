@@ -1,83 +1,71 @@
 //! What is inside of submodules.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use provost_testkit::stage::Stage;
 use serde_json::json;
 
-use crate::Ground;
+use super::{Changes as _, stage};
 
-impl Ground {
-    /// Adds a submodule at `lib`, with one file.
-    fn add_submodule(&self) {
-        let source = self.home.join("source");
-        std::fs::create_dir_all(&source).unwrap();
-        std::fs::write(source.join("lib.txt"), "one\n").unwrap();
-        let place = source.to_str().unwrap();
-        self.git(&["-C", place, "init", "-q", "-b", "main"]);
-        self.git(&["-C", place, "add", "-A"]);
-        self.git(&["-C", place, "commit", "-qm", "lib"]);
-        let allow = "protocol.file.allow=always";
-        self.git(&["-c", allow, "submodule", "add", "-q", place, "lib"]);
-        self.git(&["commit", "-qm", "a submodule"]);
-    }
+/// Adds a submodule at `lib`, with one file.
+fn add_submodule(stage: &Stage) {
+    stage.repository("home/source", &[("lib.txt", "one\n")]);
+    let place = stage.path("home/source").display().to_string();
+    stage.git(&["submodule", "add", "-q", &place, "lib"]);
+    stage.git(&["commit", "-qm", "a submodule"]);
+}
 
-    /// Whether a start on `path` is refused because of dirt.
-    fn is_dirty(&self, path: &str) -> bool {
-        assert_eq!(self.change("ada", &["analyze"]).0, 0);
-        let (_, answer) = self.change("ada", &["start", "work", "--file", path]);
-        self.change("ada", &["clear"]);
-        answer["workspace_hygiene"]["blocks_edit"] == json!(true)
-    }
+/// Whether a start on `path` is refused because of dirt.
+fn is_dirty(stage: &Stage, path: &str) -> bool {
+    assert_eq!(stage.change("ada", &["analyze"]).0, 0);
+    let (_, answer) = stage.change("ada", &["start", "work", "--file", path]);
+    stage.change("ada", &["clear"]);
+    answer["workspace_hygiene"]["blocks_edit"] == json!(true)
 }
 
 #[test]
 fn a_submodule_is_looked_into_and_starts_nothing() {
-    let ground = Ground::new();
-    ground.add_submodule();
-    assert!(!ground.is_dirty("lib"));
-    let sprung = ground.home.join("sprung");
-    let trap = ground.home.join("trap");
-    std::fs::write(
-        &trap,
-        format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display()),
-    )
-    .unwrap();
-    std::fs::set_permissions(&trap, PermissionsExt::from_mode(0o755)).unwrap();
+    let stage = stage();
+    add_submodule(&stage);
+    assert!(!is_dirty(&stage, "lib"));
+    let sprung = stage.path("home/sprung");
+    let trap = stage.path("home/trap");
+    let script = format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display());
+    stage.script("home/trap", &script);
     let trap = trap.to_str().unwrap();
     for name in ["core.fsmonitor", "filter.trap.clean", "filter.trap.process"] {
-        ground.git(&["-C", "lib", "config", name, trap]);
+        stage.git(&["-C", "lib", "config", name, trap]);
     }
-    let hooks = ground.repo.join(".git/modules/lib/hooks");
+    let hooks = stage.path("repo/.git/modules/lib/hooks");
     std::fs::create_dir_all(&hooks).unwrap();
     for name in ["post-index-change", "fsmonitor-watchman"] {
         std::fs::copy(trap, hooks.join(name)).unwrap();
     }
-    ground.write("lib/.gitattributes", "* filter=trap\n");
-    ground.write("lib/lib.txt", "two\n");
-    assert!(ground.is_dirty("lib/lib.txt"));
-    assert!(ground.is_dirty("lib/.gitattributes"));
-    assert!(ground.is_dirty("lib"));
-    assert!(!ground.is_dirty("docs"));
+    stage.write("repo/lib/.gitattributes", "* filter=trap\n");
+    stage.write("repo/lib/lib.txt", "two\n");
+    assert!(is_dirty(&stage, "lib/lib.txt"));
+    assert!(is_dirty(&stage, "lib/.gitattributes"));
+    assert!(is_dirty(&stage, "lib"));
+    assert!(!is_dirty(&stage, "docs"));
     assert!(!sprung.exists(), "something of the submodule was started");
 }
 
 #[test]
 fn only_the_outermost_checkout_holds_things_of_our_own() {
-    let ground = Ground::new();
-    ground.add_submodule();
+    let stage = stage();
+    add_submodule(&stage);
     for place in [".provost", "lib/.provost"] {
-        std::fs::create_dir_all(ground.repo.join(place)).unwrap();
+        std::fs::create_dir_all(stage.path("repo").join(place)).unwrap();
     }
-    ground.write(".provost/note", "ours\n");
-    assert_eq!(ground.change("ada", &["analyze"]).1["dirty_paths"], 0);
-    assert!(!ground.is_dirty("lib"));
-    ground.write("lib/.provost/note", "not ours\n");
-    assert!(ground.is_dirty("lib"));
+    stage.write("repo/.provost/note", "ours\n");
+    assert_eq!(stage.change("ada", &["analyze"]).1["dirty_paths"], 0);
+    assert!(!is_dirty(&stage, "lib"));
+    stage.write("repo/lib/.provost/note", "not ours\n");
+    assert!(is_dirty(&stage, "lib"));
     // Neither is anybody's to declare.
     for path in [".provost/note", "lib/.provost/note"] {
         let start = ["start", "work", "--file", path];
-        assert_eq!(ground.change("ada", &start).0, 2, "{path}");
+        assert_eq!(stage.change("ada", &start).0, 2, "{path}");
     }
 }
 
@@ -97,13 +85,13 @@ fn a_submodule_that_cannot_be_looked_into_is_dirty() {
         }),
     ];
     for (name, harm) in harms {
-        let ground = Ground::new();
-        ground.add_submodule();
-        harm(&ground.repo.join("lib"));
-        assert!(ground.is_dirty("lib"), "{name}");
+        let stage = stage();
+        add_submodule(&stage);
+        harm(&stage.path("repo/lib"));
+        assert!(is_dirty(&stage, "lib"), "{name}");
     }
-    let ground = Ground::new();
-    ground.add_submodule();
-    ground.git(&["submodule", "deinit", "-q", "lib"]);
-    assert!(!ground.is_dirty("lib"), "never checked out");
+    let stage = stage();
+    add_submodule(&stage);
+    stage.git(&["submodule", "deinit", "-q", "lib"]);
+    assert!(!is_dirty(&stage, "lib"), "never checked out");
 }

@@ -3,35 +3,36 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
+use provost_testkit::stage::Stage;
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::{Changes as _, stage};
 
 /// What `provost WORDS` prints, and its exit status.
-fn said(ground: &Ground, words: &[&str]) -> (i32, String) {
-    let output = ground.command().args(words).output().unwrap();
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    (output.status.code().unwrap(), text)
+fn said(stage: &Stage, words: &[&str]) -> (i32, String) {
+    let outcome = stage.ask(words);
+    let text = [outcome.out(), &outcome.stderr].concat();
+    (outcome.exit, text)
 }
 
-fn ada(ground: &Ground, words: &[&str]) -> (i32, String) {
-    said(ground, &[&["change", "--agent", "ada"], words].concat())
+fn ada(stage: &Stage, words: &[&str]) -> (i32, String) {
+    said(stage, &[&["change", "--agent", "ada"], words].concat())
 }
 
 #[test]
 fn a_person_reads_what_became_of_a_change_and_the_next_command() {
-    let ground = Ground::new();
+    let stage = stage();
     let start = ["start", "say more", "--file", "docs/guide.md"];
-    let (code, text) = ada(&ground, &start);
+    let (code, text) = ada(&stage, &start);
     assert_eq!(code, 3, "{text}");
     assert!(text.starts_with("needs_analysis: "), "{text}");
     assert!(
         text.ends_with("next: provost change --agent ada analyze\n"),
         "{text}"
     );
-    let (_, text) = ada(&ground, &["analyze"]);
+    let (_, text) = ada(&stage, &["analyze"]);
     assert!(text.starts_with("analysed: "), "{text}");
-    let (code, text) = ada(&ground, &start);
+    let (code, text) = ada(&stage, &start);
     assert_eq!(code, 0, "{text}");
     assert!(
         text.starts_with("active: you may edit docs/guide.md\nchange: 01"),
@@ -46,15 +47,15 @@ fn a_person_reads_what_became_of_a_change_and_the_next_command() {
     let then =
         format!("then: provost change --agent ada finish {id} --file docs/guide.md --after RUN\n");
     assert!(text.ends_with(&then), "{text}");
-    let (_, text) = said(&ground, &["status"]);
+    let (_, text) = said(&stage, &["status"]);
     assert!(text.contains(&id) && text.contains("say more"), "{text}");
-    let (_, text) = said(&ground, &["status", "--json"]);
+    let (_, text) = said(&stage, &["status", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(told["changes"][0]["intent_id"], json!(id));
     // Others read who is there.
     let bob = ["change", "--agent", "bob"];
-    assert_eq!(said(&ground, &[&bob[..], &["analyze"]].concat()).0, 0);
-    let (code, text) = said(&ground, &[&bob[..], &start].concat());
+    assert_eq!(said(&stage, &[&bob[..], &["analyze"]].concat()).0, 0);
+    let (code, text) = said(&stage, &[&bob[..], &start].concat());
     assert_eq!(code, 3);
     assert!(
         text.contains(&format!("held: docs/guide.md by ada ({id})")),
@@ -63,10 +64,10 @@ fn a_person_reads_what_became_of_a_change_and_the_next_command() {
     let queue = "next: provost change --agent bob queue 'say more' --file docs/guide.md\n";
     assert!(text.ends_with(queue), "{text}");
     // Nothing speaks of tools, and a part of a name is enough.
-    ground.write("docs/guide.md", "# guide\n\nmore\n");
-    ground.write("docs/other.md", "x\n");
+    stage.write("repo/docs/guide.md", "# guide\n\nmore\n");
+    stage.write("repo/docs/other.md", "x\n");
     let part = &id[id.len() - 8..];
-    let (code, text) = ada(&ground, &["finish", part, "--file", "docs/guide.md"]);
+    let (code, text) = ada(&stage, &["finish", part, "--file", "docs/guide.md"]);
     assert_eq!(code, 0, "{text}");
     assert!(
         text.starts_with("accepted_with_external_changes: "),
@@ -77,11 +78,11 @@ fn a_person_reads_what_became_of_a_change_and_the_next_command() {
         text.ends_with(&format!("next: provost verify {id}\n")),
         "{text}"
     );
-    let (code, text) = said(&ground, &["verify", part]);
+    let (code, text) = said(&stage, &["verify", part]);
     assert!(code == 0 && text.contains(&id), "{text}");
-    let digest = json_of(&ada(&ground, &["--json", "list"]).1)["total"].clone();
+    let digest = json_of(&ada(&stage, &["--json", "list"]).1)["total"].clone();
     assert_eq!(digest, json!(0));
-    let (_, text) = said(&ground, &["status"]);
+    let (_, text) = said(&stage, &["status"]);
     assert_eq!(text, "nothing is going on\n");
 }
 
@@ -91,16 +92,16 @@ fn json_of(text: &str) -> Value {
 
 #[test]
 fn no_line_for_a_person_has_the_words_of_tools() {
-    let ground = Ground::new();
-    ada(&ground, &["analyze"]);
-    ground.write("docs/guide.md", "# mine\n");
+    let stage = stage();
+    ada(&stage, &["analyze"]);
+    stage.write("repo/docs/guide.md", "# mine\n");
     let start = ["start", "it's mine", "--file", "docs/guide.md"];
-    let (code, refused) = ada(&ground, &start);
+    let (code, refused) = ada(&stage, &start);
     assert_eq!(code, 1, "{refused}");
     assert!(refused.contains("dirty: docs/guide.md"), "{refused}");
     let again = "start 'it'\\''s mine' --file docs/guide.md --continue-own-wip # if";
     assert!(refused.contains(again), "{refused}");
-    let (_, queued) = ada(&ground, &["list"]);
+    let (_, queued) = ada(&stage, &["list"]);
     for text in [refused, queued] {
         for word in [
             "_controlled_change",
@@ -113,21 +114,21 @@ fn no_line_for_a_person_has_the_words_of_tools() {
         }
     }
     assert_eq!(
-        ada(&ground, &["start", "x", "--file", "docs", "--ttl", "0"]).0,
+        ada(&stage, &["start", "x", "--file", "docs", "--ttl", "0"]).0,
         2
     );
 }
 
 #[test]
 fn a_second_start_says_whose_place_it_took() {
-    let ground = Ground::new();
-    ada(&ground, &["analyze"]);
-    let (_, first) = ground.change("ada", &["start", "one", "--file", "docs/guide.md"]);
+    let stage = stage();
+    ada(&stage, &["analyze"]);
+    let (_, first) = stage.change("ada", &["start", "one", "--file", "docs/guide.md"]);
     assert!(first.get("replaced").is_none(), "{first}");
     let first = first["intent_id"].as_str().unwrap();
-    let (_, text) = ada(&ground, &["start", "two", "--file", "docs/new.md"]);
+    let (_, text) = ada(&stage, &["start", "two", "--file", "docs/new.md"]);
     assert!(text.contains(&format!("replaced: {first}, ")), "{text}");
-    let (_, third) = ground.change("ada", &["queue", "three", "--file", "docs/new.md"]);
+    let (_, third) = stage.change("ada", &["queue", "three", "--file", "docs/new.md"]);
     assert_eq!(
         third["replaced"].as_array().map(Vec::len),
         Some(1),
@@ -137,43 +138,40 @@ fn a_second_start_says_whose_place_it_took() {
 
 #[test]
 fn a_part_of_a_name_that_fits_two_is_refused() {
-    let ground = Ground::new();
+    let stage = stage();
     for name in ["ada", "bob"] {
-        ground.change(name, &["analyze"]);
+        stage.change(name, &["analyze"]);
         let file = format!("docs/{name}.md");
-        assert_eq!(ground.change(name, &["start", "x", "--file", &file]).0, 0);
+        assert_eq!(stage.change(name, &["start", "x", "--file", &file]).0, 0);
     }
-    let (code, text) = ada(&ground, &["clear", "01"]);
+    let (code, text) = ada(&stage, &["clear", "01"]);
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("`01` could be 2 changes"), "{text}");
 }
 
 #[test]
 fn plans_and_chains_are_found_by_a_part_of_their_name() {
-    let ground = Ground::new();
+    let stage = stage();
     for place in ["plans/plan_20260101_abcd", "chains/chain_20260101_bcde"] {
-        std::fs::create_dir_all(ground.repo.join(".provost").join(place)).unwrap();
+        std::fs::create_dir_all(stage.path("repo/.provost").join(place)).unwrap();
     }
     for (part, want) in [
         ("abcd", "EVIDENCE"),
         ("bcde", "EVIDENCE"),
         ("xyz", "NOT_FOUND"),
     ] {
-        let (code, text) = said(&ground, &["verify", part]);
+        let (code, text) = said(&stage, &["verify", part]);
         assert!(code != 0 && text.contains(want), "{part}: {text}");
     }
-    let (_, text) = said(&ground, &["verify", "2026"]);
+    let (_, text) = said(&stage, &["verify", "2026"]);
     assert!(text.contains("`2026` could be 2 bundles"), "{text}");
 }
 
 #[test]
 fn everything_that_was_read_is_answered_before_the_server_ends() {
-    let ground = Ground::new();
-    let mut server = ground.command();
-    server
-        .arg("mcp")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+    let stage = stage();
+    let mut server = stage.provost(&["mcp"]);
+    server.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = server.spawn().unwrap();
     let mut input = server.stdin.take().unwrap();
     let writer = std::thread::spawn(move || {
@@ -195,14 +193,14 @@ fn everything_that_was_read_is_answered_before_the_server_ends() {
 
 #[test]
 fn explain_lists_its_pages() {
-    let ground = Ground::new();
-    let (code, text) = said(&ground, &["explain"]);
+    let stage = stage();
+    let (code, text) = said(&stage, &["explain"]);
     assert_eq!(code, 0);
     for page in ["change-control", "contract", "box"] {
         let is_row = |line: &str| line.split_whitespace().next() == Some(page);
         assert!(text.lines().any(is_row), "{page}");
     }
-    let (_, text) = said(&ground, &["explain", "--json"]);
+    let (_, text) = said(&stage, &["explain", "--json"]);
     let pages = json_of(&text);
     let pages = pages.as_array().unwrap();
     assert!(pages.iter().any(|one| one["page"] == "change-control"));

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::desk::Desk;
+use crate::stage::{Person as _, stage};
 
 #[test]
 fn a_scope_that_needs_more_than_itself_says_so() {
-    let desk = Desk::new();
-    let said = desk.provost(&["check", "scope", "src", ".env", "CLAUDE.md"]);
+    let stage = stage();
+    let said = stage.typed(&["check", "scope", "src", ".env", "CLAUDE.md"]);
     assert_eq!(said.exit, 0, "{said:?}");
-    insta::assert_snapshot!(said.out, @r"
+    insta::assert_snapshot!(said.out(), @r"
     ok: every entry can be used
       note: `.env` steers git, Provost or secrets; no contract lets it change
       note: `CLAUDE.md` instructs agents; it changes only with `--permit-governing` as well
@@ -18,44 +18,44 @@ fn a_scope_that_needs_more_than_itself_says_so() {
 
 #[test]
 fn our_own_directory_is_one_line_without_a_snapshot_and_none_with_one() {
-    let desk = Desk::new();
-    let base = desk.git(&["rev-parse", "HEAD"]);
+    let stage = stage();
+    let base = stage.git(&["rev-parse", "HEAD"]);
     let check = |more: &[&str]| {
         let mut words = vec!["check", "diff", "--worktree", ".", "--allow", "src"];
         words.extend(["--base", base.trim()]);
         words.extend(more);
-        desk.provost(&words)
+        stage.typed(&words)
     };
-    fs::create_dir_all(desk.at("repository/.provost/runs")).unwrap();
+    fs::create_dir_all(stage.path("repo/.provost/runs")).unwrap();
     for number in 0..50 {
-        desk.write(&format!(".provost/runs/{number}"), "a record\n");
+        stage.write(&format!("repo/.provost/runs/{number}"), "a record\n");
     }
     let said = check(&[]);
     assert_eq!(said.exit, 1, "{said:?}");
-    insta::assert_snapshot!(said.out, @r"
+    insta::assert_snapshot!(said.out(), @r"
     error[DIFF_REFUSED]: `.provost` holds 50 files, and only a snapshot from before the work (--before) can tell that they are Provost's own
     hint: provost explain DIFF_REFUSED
     ");
-    let before = desk.at("home/before.json").display().to_string();
-    let taken = desk.provost(&["snapshot", "--control", ".", "--out", &before]);
+    let before = stage.path("home/before.json").display().to_string();
+    let taken = stage.typed(&["snapshot", "--control", ".", "--out", &before]);
     assert_eq!(taken.exit, 0, "{taken:?}");
     let said = check(&["--before", &before]);
     assert_eq!(said.exit, 0, "{said:?}");
 
     // What would be committed is no runtime directory any more.
-    desk.git(&["add", "--force", ".provost/runs/7"]);
+    stage.git(&["add", "--force", ".provost/runs/7"]);
     let said = check(&["--before", &before]);
     assert_eq!(said.exit, 1, "{said:?}");
-    assert!(said.out.contains(".provost/runs/7"), "{said:?}");
-    desk.git(&["commit", "--quiet", "--message=Sneak"]);
+    assert!(said.out().contains(".provost/runs/7"), "{said:?}");
+    stage.git(&["commit", "--quiet", "--message=Sneak"]);
     let said = check(&["--before", &before]);
-    assert!(said.out.contains(".provost/runs/7"), "{said:?}");
+    assert!(said.out().contains(".provost/runs/7"), "{said:?}");
 }
 
 #[test]
 fn every_kind_of_check_shows_how_it_is_called() {
-    let desk = Desk::new();
-    let help = desk.provost(&["check", "--help"]).out;
+    let stage = stage();
+    let help = stage.typed(&["check", "--help"]).out().to_owned();
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let kinds = list.lines().take_while(|line| !line.is_empty());
     let kinds: Vec<&str> = kinds
@@ -63,7 +63,7 @@ fn every_kind_of_check_shows_how_it_is_called() {
         .collect();
     assert!(kinds.len() > 15, "{kinds:?}");
     for kind in kinds.iter().filter(|kind| **kind != "help") {
-        let help = desk.provost(&["check", kind, "--help"]).out;
+        let help = stage.typed(&["check", kind, "--help"]).out().to_owned();
         let example = format!("\n  provost check {kind} ");
         assert!(help.contains(&example), "{kind}: {help}");
     }

@@ -1,15 +1,15 @@
 //! Looking at runs afterwards.
 
-use crate::desk::{Desk, GOOD, greeting};
+use crate::stage::{GOOD, Person as _, greeting, with_sandbox};
 
 #[test]
 fn a_run_is_shown_with_what_was_asked_changed_tested_and_kept() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
     let agent = "sh -c 'echo at work; echo hello > src/greet; echo new > src/more'";
-    assert_eq!(desk.provost(&greeting("Greet people", agent)).exit, 0);
-    let shown = desk.provost(&["show"]);
+    assert_eq!(stage.typed(&greeting("Greet people", agent)).exit, 0);
+    let shown = stage.typed(&["show"]);
     let wanted = [
         "accepted: run_",
         "  asked    Greet people\n",
@@ -28,14 +28,14 @@ fn a_run_is_shown_with_what_was_asked_changed_tested_and_kept() {
         "next: provost diff run_",
         "next: provost land run_",
     ];
-    let mut rest = shown.out.as_str();
+    let mut rest = shown.out();
     for want in wanted {
         let Some((_, after)) = rest.split_once(want) else {
             panic!("{want} is not in {rest}, of {shown:?}");
         };
         rest = after;
     }
-    let json = desk.provost(&["show", "--json"]).out;
+    let json = stage.typed(&["show", "--json"]).out().to_owned();
     for want in [
         "\"added\":1",
         "\"agent_ms\":",
@@ -48,13 +48,13 @@ fn a_run_is_shown_with_what_was_asked_changed_tested_and_kept() {
 
 #[test]
 fn runs_are_listed_newest_first_with_their_age() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
-    desk.provost(&greeting("First", "true"));
-    desk.provost(&greeting("Second", GOOD));
-    let said = desk.provost(&["runs"]);
-    let lines: Vec<&str> = said.out.lines().collect();
+    stage.typed(&greeting("First", "true"));
+    stage.typed(&greeting("Second", GOOD));
+    let said = stage.typed(&["runs"]);
+    let lines: Vec<&str> = said.out().lines().collect();
     assert_eq!(
         lines[0],
         "RUN            AGE  OUTCOME             OBJECTIVE"
@@ -69,22 +69,22 @@ fn runs_are_listed_newest_first_with_their_age() {
     );
     // What stands there is enough to name the run.
     let run = lines[2].split(' ').next().unwrap();
-    let shown = desk.provost(&["show", run]);
-    assert!(shown.out.contains("asked    First"), "{shown:?}");
+    let shown = stage.typed(&["show", run]);
+    assert!(shown.out().contains("asked    First"), "{shown:?}");
 }
 
 #[test]
 fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accepted() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
-    assert_eq!(desk.provost(&greeting("Greet", GOOD)).exit, 0);
-    let kept = desk.git(&["for-each-ref", "--format=%(refname)", "refs/provost/runs"]);
+    assert_eq!(stage.typed(&greeting("Greet", GOOD)).exit, 0);
+    let kept = stage.git(&["for-each-ref", "--format=%(refname)", "refs/provost/runs"]);
     let run = kept.split('/').nth(3).unwrap();
     // As if the driver had died during a first attempt.
     let salvaged = format!("refs/provost/salvage/{run}/1");
-    desk.git(&["update-ref", &salvaged, kept.trim()]);
-    let list = desk.provost(&["salvage", "list"]).out;
+    stage.git(&["update-ref", &salvaged, kept.trim()]);
+    let list = stage.typed(&["salvage", "list"]).out().to_owned();
     assert!(
         list.contains("/1  ATTEMPT_LOST            Greet\n"),
         "{list}"
@@ -93,26 +93,26 @@ fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accept
         list.contains("/1  ACCEPTED                Greet\n"),
         "{list}"
     );
-    let restored = desk.provost(&["salvage", "restore", "last"]);
+    let restored = stage.typed(&["salvage", "restore", "last"]);
     assert_eq!(restored.exit, 0, "{restored:?}");
-    let branches = desk.git(&["branch", "--list", "provost/salvage-*"]);
+    let branches = stage.git(&["branch", "--list", "provost/salvage-*"]);
     assert_eq!(branches.lines().count(), 2, "{branches}");
 
     // Again is fine; over somebody's work it is not.
     let branch = format!("refs/heads/provost/salvage-salvage-{run}-1");
-    assert_eq!(desk.provost(&["salvage", "restore", &salvaged]).exit, 0);
-    desk.git(&["update-ref", &branch, "main"]);
-    let refused = desk.provost(&["salvage", "restore", "last"]);
+    assert_eq!(stage.typed(&["salvage", "restore", &salvaged]).exit, 0);
+    stage.git(&["update-ref", &branch, "main"]);
+    let refused = stage.typed(&["salvage", "restore", "last"]);
     assert_eq!(refused.exit, 2, "{refused:?}");
-    assert!(refused.err.contains("is there already"), "{refused:?}");
+    assert!(refused.stderr.contains("is there already"), "{refused:?}");
     assert_eq!(
-        desk.git(&["rev-parse", &branch]),
-        desk.git(&["rev-parse", "main"])
+        stage.git(&["rev-parse", &branch]),
+        stage.git(&["rev-parse", "main"])
     );
 
     // What landed is not kept any more; the lost attempt is.
-    assert_eq!(desk.provost(&["land", "last"]).exit, 0);
-    let list = desk.provost(&["salvage", "list"]).out;
+    assert_eq!(stage.typed(&["land", "last"]).exit, 0);
+    let list = stage.typed(&["salvage", "list"]).out().to_owned();
     assert!(
         list.contains("ATTEMPT_LOST") && !list.contains("ACCEPTED"),
         "{list}"

@@ -5,9 +5,9 @@ mod begin;
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
-mod desk;
-#[cfg(test)]
 mod looking;
+#[cfg(test)]
+mod stage;
 #[cfg(test)]
 mod structure;
 #[cfg(test)]

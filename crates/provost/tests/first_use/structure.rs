@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
-use crate::desk::Desk;
+use provost_testkit::stage::Stage;
+
+use crate::stage::{Person as _, stage};
 
 const USED: &str = "def used(a):\n    return a\n\n\nused(1)\n";
 const DEAD: &str = "def _forgotten(a):\n    return a\n";
 
-fn json(desk: &Desk, words: &[&str]) -> Value {
-    let said = desk.provost(words);
+fn json(stage: &Stage, words: &[&str]) -> Value {
+    let said = stage.typed(words);
     assert_eq!(said.exit, 0, "{said:?}");
-    serde_json::from_str(&said.out).unwrap()
+    serde_json::from_str(&said.out()).unwrap()
 }
 
 fn paths(report: &Value) -> Vec<&str> {
@@ -20,44 +22,44 @@ fn paths(report: &Value) -> Vec<&str> {
 
 #[test]
 fn a_checkout_is_analysed_as_it_is_on_disk() {
-    let desk = Desk::new();
-    desk.write("src/a.py", USED);
-    desk.write("src/gone.py", USED);
-    desk.write(".gitignore", "skipped.py\n");
-    desk.git(&["add", "."]);
-    desk.write("src/new.py", DEAD);
-    desk.write("src/skipped.py", DEAD);
-    std::fs::remove_file(desk.at("repository/src/gone.py")).unwrap();
+    let stage = stage();
+    stage.write("repo/src/a.py", USED);
+    stage.write("repo/src/gone.py", USED);
+    stage.write("repo/.gitignore", "skipped.py\n");
+    stage.git(&["add", "."]);
+    stage.write("repo/src/new.py", DEAD);
+    stage.write("repo/src/skipped.py", DEAD);
+    std::fs::remove_file(stage.path("repo/src/gone.py")).unwrap();
 
-    let report = json(&desk, &["analyze", "--json"]);
+    let report = json(&stage, &["analyze", "--json"]);
     assert_eq!(paths(&report), ["src/a.py", "src/new.py"]);
     assert_eq!(report["findings"][0]["id"], "dead_code:_forgotten");
     assert_eq!(report["languages"]["python"]["functions"], 2);
-    let below = json(&desk, &["analyze", "src", "--json"]);
+    let below = json(&stage, &["analyze", "src", "--json"]);
     assert_eq!(paths(&below), ["a.py", "new.py"]);
     assert_ne!(below["digest"], report["digest"]);
 
-    let said = desk.provost(&["analyze"]);
+    let said = stage.typed(&["analyze"]);
     assert_eq!(said.exit, 0, "{said:?}");
     for words in [
         "2 of source code",
         "health ",
         "dead_code:_forgotten: nobody uses `_forgotten`",
     ] {
-        assert!(said.out.contains(words), "{words}: {said:?}");
+        assert!(said.out().contains(words), "{words}: {said:?}");
     }
 
-    desk.write("src/a.py", &USED.replace("return a", "return 2"));
-    let edited = json(&desk, &["analyze", "--json"]);
+    stage.write("repo/src/a.py", &USED.replace("return a", "return 2"));
+    let edited = json(&stage, &["analyze", "--json"]);
     assert_ne!(edited["digest"], report["digest"]);
     assert_eq!(edited["health"], report["health"]);
 }
 
 #[test]
 fn findings_are_told_to_code_scanners() {
-    let desk = Desk::new();
-    desk.write("src/a b.py", DEAD);
-    let document = json(&desk, &["analyze", "--sarif"]);
+    let stage = stage();
+    stage.write("repo/src/a b.py", DEAD);
+    let document = json(&stage, &["analyze", "--sarif"]);
     assert_eq!(document["version"], "2.1.0");
     let run = &document["runs"][0];
     let result = &run["results"][0];
@@ -71,22 +73,25 @@ fn findings_are_told_to_code_scanners() {
 
 #[test]
 fn what_cannot_be_analysed_is_said() {
-    let desk = Desk::new();
-    let nothing = json(&desk, &["analyze", "--json"]);
+    let stage = stage();
+    let nothing = json(&stage, &["analyze", "--json"]);
     assert_eq!(
         (paths(&nothing), &nothing["health"]),
         (vec![], &Value::Null)
     );
-    let said = desk.provost(&["analyze"]);
-    assert!(said.out.contains("there is no source code"), "{said:?}");
-    let said = desk.provost(&["analyze", "nowhere"]);
+    let said = stage.typed(&["analyze"]);
+    assert!(said.out().contains("there is no source code"), "{said:?}");
+    let said = stage.typed(&["analyze", "nowhere"]);
     assert_eq!(said.exit, 2, "{said:?}");
-    let outside = desk.at("home").display().to_string();
-    let said = desk.provost(&["analyze", &outside]);
-    assert!(said.err.starts_with("error[NOT_A_REPOSITORY]"), "{said:?}");
-    let page = desk.provost(&["explain", "structure"]);
+    let outside = stage.path("home").display().to_string();
+    let said = stage.typed(&["analyze", &outside]);
     assert!(
-        page.out.starts_with("# Structure of source code"),
+        said.stderr.starts_with("error[NOT_A_REPOSITORY]"),
+        "{said:?}"
+    );
+    let page = stage.typed(&["explain", "structure"]);
+    assert!(
+        page.out().starts_with("# Structure of source code"),
         "{page:?}"
     );
 }

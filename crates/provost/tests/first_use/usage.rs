@@ -5,40 +5,45 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::desk::Desk;
+use rustix::process::Signal;
+
+use crate::stage::{Person as _, stage, with_sandbox};
 
 #[test]
 fn a_wrong_command_line_is_refused_like_anything_else() {
-    let desk = Desk::new();
+    let stage = stage();
     for words in [
         &["rnu"][..],
         &["run", "x", "--allw", "y"],
         &["check", "scop"],
         &["show", "--x"],
     ] {
-        let said = desk.provost(words);
+        let said = stage.typed(words);
         assert_eq!(said.exit, 2, "{said:?}");
-        assert!(said.err.starts_with("error[USAGE_ERROR]: "), "{said:?}");
+        assert!(said.stderr.starts_with("error[USAGE_ERROR]: "), "{said:?}");
         assert!(
-            said.err.contains("\nhint: ") && said.err.contains(" --help\n"),
+            said.stderr.contains("\nhint: ") && said.stderr.contains(" --help\n"),
             "{said:?}"
         );
         let mut words = words.to_vec();
         words.push("--json");
-        let said = desk.provost(&words);
-        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let said = stage.typed(&words);
+        let json: serde_json::Value = serde_json::from_str(&said.out()).unwrap();
         assert_eq!(json["code"], "USAGE_ERROR", "{said:?}");
         assert!(json["details"]["hint"].is_string(), "{said:?}");
     }
-    let bare = desk.provost(&[]);
+    let bare = stage.typed(&[]);
     assert_eq!(bare.exit, 2);
-    let help = desk.provost(&["--help"]);
-    assert_eq!((help.exit, help.out.trim_end()), (0, bare.err.trim_end()));
-    assert_eq!(desk.provost(&["help"]).exit, 0);
-    let said = desk.provost(&["key", "trust", "zzz"]);
+    let help = stage.typed(&["--help"]);
+    assert_eq!(
+        (help.exit, help.out().trim_end()),
+        (0, bare.stderr.trim_end())
+    );
+    assert_eq!(stage.typed(&["help"]).exit, 0);
+    let said = stage.typed(&["key", "trust", "zzz"]);
     assert_eq!(said.exit, 2, "{said:?}");
     assert!(
-        said.err
+        said.stderr
             .contains("`zzz` is neither a public key nor a file"),
         "{said:?}"
     );
@@ -46,7 +51,7 @@ fn a_wrong_command_line_is_refused_like_anything_else() {
 
 #[test]
 fn a_box_ends_as_its_command_does() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
     let cases: &[(&[&str], i32)] = &[
@@ -61,54 +66,54 @@ fn a_box_ends_as_its_command_does() {
     for (command, want) in cases {
         let mut words = vec!["box", "--"];
         words.extend(*command);
-        let said = desk.provost(&words);
+        let said = stage.typed(&words);
         assert_eq!(said.exit, *want, "{command:?}: {said:?}");
     }
-    let late = desk.provost(&["box", "--timeout", "1s", "--", "sleep", "20"]);
+    let late = stage.typed(&["box", "--timeout", "1s", "--", "sleep", "20"]);
     assert_eq!(late.exit, 124, "{late:?}");
-    let json = desk.provost(&["box", "--json", "--", "nosuch"]);
-    let last = json.err.lines().last().unwrap();
+    let json = stage.typed(&["box", "--json", "--", "nosuch"]);
+    let last = json.stderr.lines().last().unwrap();
     assert!(last.contains("\"status\":127"), "{json:?}");
-    let json = desk.provost(&["box", "--json", "--", "echo", "mine"]);
-    assert_eq!(json.out, "mine\n", "stdout is the command's alone");
-    let last: serde_json::Value = serde_json::from_str(json.err.lines().last().unwrap()).unwrap();
+    let json = stage.typed(&["box", "--json", "--", "echo", "mine"]);
+    assert_eq!(json.out(), "mine\n", "stdout is the command's alone");
+    let last: serde_json::Value =
+        serde_json::from_str(json.stderr.lines().last().unwrap()).unwrap();
     assert_eq!(last["status"], 0, "{json:?}");
 }
 
 #[test]
 fn a_link_does_not_open_what_nobody_named() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
-    fs::create_dir(desk.at("outside")).unwrap();
-    symlink(desk.at("outside"), desk.at("repository/src/out")).unwrap();
+    fs::create_dir(stage.path("outside")).unwrap();
+    symlink(stage.path("outside"), stage.path("repo/src/out")).unwrap();
     for path in ["src/out", "./src/../src/out", "src/out/."] {
         for flag in ["--allow", "--read"] {
-            let said = desk.provost(&["box", flag, path, "--", "true"]);
+            let said = stage.typed(&["box", flag, path, "--", "true"]);
             assert_eq!(said.exit, 2, "{path}: {said:?}");
-            assert!(said.err.contains("symbolic link"), "{path}: {said:?}");
+            assert!(said.stderr.contains("symbolic link"), "{path}: {said:?}");
         }
     }
     for path in ["src", "./src/../src", "."] {
-        let said = desk.provost(&["box", "--allow", path, "--", "true"]);
+        let said = stage.typed(&["box", "--allow", path, "--", "true"]);
         assert_eq!(said.exit, 0, "{path}: {said:?}");
     }
 }
 
 #[test]
 fn streams_are_private_and_swept_away_if_their_box_was_killed() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
-    let place = desk.at("temporary");
+    let place = stage.path("temporary");
     fs::create_dir(&place).unwrap();
     let boxed = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_provost"));
-        command.args(["box", "--"]).args(words);
-        command.env("TMPDIR", &place).env("HOME", desk.at("home"));
-        command
+        let mut command = stage.call(&["box", "--"]);
+        command.args(words).env("TMPDIR", &place);
+        stage.spawn(command)
     };
-    let mut killed = boxed(&["sleep", "60"]).spawn().unwrap();
+    let killed = boxed(&["sleep", "60"]);
     let began = std::time::Instant::now();
     let directory = loop {
         let entries = fs::read_dir(&place).unwrap();
@@ -119,8 +124,8 @@ fn streams_are_private_and_swept_away_if_their_box_was_killed() {
         assert!(began.elapsed().as_secs() < 60, "nothing in {place:?}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     };
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    killed.signal(Signal::KILL);
+    killed.wait();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&directory), 0o700);
     for name in ["stdout", "stderr"] {
@@ -131,13 +136,13 @@ fn streams_are_private_and_swept_away_if_their_box_was_killed() {
     let opened = fs::File::open(&directory).unwrap();
     opened.set_modified(long_ago).unwrap();
     drop(opened);
-    assert!(boxed(&["true"]).status().unwrap().success());
+    assert_eq!(boxed(&["true"]).wait().exit, 0);
     assert!(!directory.exists());
 }
 
 #[test]
 fn a_box_opens_no_machine() {
-    let desk = Desk::new();
+    let stage = stage();
     let cases = [
         ("--allow", "/"),
         ("--read", "/"),
@@ -149,16 +154,19 @@ fn a_box_opens_no_machine() {
     ];
     for (flag, path) in cases {
         for tier in ["namespaces", "landlock"] {
-            let said = desk.provost(&["box", "--tier", tier, flag, path, "--", "true"]);
+            let said = stage.typed(&["box", "--tier", tier, flag, path, "--", "true"]);
             assert_eq!(said.exit, 2, "{flag} {path}: {said:?}");
-            assert!(said.err.contains("USAGE_ERROR"), "{flag} {path}: {said:?}");
+            assert!(
+                said.stderr.contains("USAGE_ERROR"),
+                "{flag} {path}: {said:?}"
+            );
         }
     }
 }
 
 #[test]
 fn the_deeper_path_decides_whatever_the_order() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
     let script = "echo x > new; echo x > src/new; true";
@@ -172,11 +180,11 @@ fn the_deeper_path_decides_whatever_the_order() {
         let mut words = vec!["box"];
         words.extend(flags);
         // The directory of the command is the last one that can be written.
-        let script = format!("cd {} && {{ {script}; }}", desk.at("repository").display());
+        let script = format!("cd {} && {{ {script}; }}", stage.path("repo").display());
         words.extend(["--", "sh", "-c", &script]);
-        let said = desk.provost(&words);
+        let said = stage.typed(&words);
         assert_eq!(said.exit, 0, "{flags:?}: {said:?}");
-        let new = ["repository/new", "repository/src/new"].map(|name| desk.at(name));
+        let new = ["repo/new", "repo/src/new"].map(|name| stage.path(name));
         let found = new.each_ref().map(|path| path.exists());
         assert_eq!(found, written, "{flags:?}: {said:?}");
         for path in new {
@@ -190,46 +198,46 @@ fn the_deeper_path_decides_whatever_the_order() {
         let mut words = vec!["box"];
         words.extend(flags);
         words.extend(["--", "true"]);
-        let said = desk.provost(&words);
+        let said = stage.typed(&words);
         assert_eq!(said.exit, 2, "{flags:?}: {said:?}");
-        assert!(said.err.contains("USAGE_ERROR"), "{flags:?}: {said:?}");
+        assert!(said.stderr.contains("USAGE_ERROR"), "{flags:?}: {said:?}");
     }
 }
 
 #[test]
 fn what_steers_git_stays_unless_it_is_named() {
-    let Some(desk) = Desk::with_a_box() else {
+    let Some(stage) = with_sandbox() else {
         return;
     };
-    let hook = desk.at("repository/.git/hooks/post-checkout");
-    fs::create_dir_all(desk.at("repository/.git/hooks")).unwrap();
-    fs::create_dir_all(desk.at("repository/.provost")).unwrap();
+    let hook = stage.path("repo/.git/hooks/post-checkout");
+    fs::create_dir_all(stage.path("repo/.git/hooks")).unwrap();
+    fs::create_dir_all(stage.path("repo/.provost")).unwrap();
     let script = format!(
         "cd {}; git log -1 --format=%s; touch beside .provost/x; echo x > {}; true",
-        desk.at("repository").display(),
+        stage.path("repo").display(),
         hook.display()
     );
     let command = ["--", "sh", "-c", &script];
-    let said = desk.provost(&[&["box", "--allow", "."], &command[..]].concat());
+    let said = stage.typed(&[&["box", "--allow", "."], &command[..]].concat());
     assert_eq!(said.exit, 0, "{said:?}");
-    assert!(desk.at("repository/beside").exists(), "{said:?}");
+    assert!(stage.path("repo/beside").exists(), "{said:?}");
     assert!(!hook.exists(), "{said:?}");
-    assert!(!desk.at("repository/.provost/x").exists(), "{said:?}");
+    assert!(!stage.path("repo/.provost/x").exists(), "{said:?}");
 
-    let said = desk.provost(&[&["box", "--allow", ".git", "--allow", "."], &command[..]].concat());
+    let said = stage.typed(&[&["box", "--allow", ".git", "--allow", "."], &command[..]].concat());
     assert!(hook.exists(), "{said:?}");
-    assert!(!desk.at("repository/.provost/x").exists(), "{said:?}");
+    assert!(!stage.path("repo/.provost/x").exists(), "{said:?}");
 
     let words = ["box", "--tier", "landlock", "--allow", ".", "--", "true"];
-    let said = desk.provost(&words);
-    assert!(said.err.contains(".git` can be written"), "{said:?}");
+    let said = stage.typed(&words);
+    assert!(said.stderr.contains(".git` can be written"), "{said:?}");
 }
 
 #[test]
 fn nothing_waits_for_a_fifo_in_the_git_directory() {
     for name in ["HEAD", "config", "packed-refs", "commondir"] {
-        let desk = Desk::new();
-        let path = desk.at("repository/.git").join(name);
+        let stage = stage();
+        let path = stage.path("repo/.git").join(name);
         let _ = fs::remove_file(&path);
         assert!(
             Command::new("mkfifo")
@@ -252,7 +260,7 @@ fn nothing_waits_for_a_fifo_in_the_git_directory() {
                 "a",
             ],
         ] {
-            let said = desk.provost(words);
+            let said = stage.typed(words);
             assert!(
                 ![0, 124, 70].contains(&said.exit),
                 "{name} {words:?}: {said:?}"
@@ -264,13 +272,13 @@ fn nothing_waits_for_a_fifo_in_the_git_directory() {
 
 #[test]
 fn shells_get_something_to_complete_with() {
-    let desk = Desk::new();
+    let stage = stage();
     for shell in ["bash", "zsh", "fish"] {
-        let said = desk.provost(&["completions", shell]);
+        let said = stage.typed(&["completions", shell]);
         assert_eq!(said.exit, 0, "{shell}");
         for word in ["salvage", "older-than"] {
-            assert!(said.out.contains(word), "{shell}: {word}");
+            assert!(said.out().contains(word), "{shell}: {word}");
         }
     }
-    assert_eq!(desk.provost(&["completions", "tcsh"]).exit, 2);
+    assert_eq!(stage.typed(&["completions", "tcsh"]).exit, 2);
 }

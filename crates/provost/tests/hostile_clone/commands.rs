@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::stage::{Outcome, SECRET, Stage};
+use provost_testkit::stage::Outcome;
+
+use crate::stage::{SECRET, Users};
 use crate::traps::{self, Traps};
 
 /// What a command has to do with the runtime root.
@@ -134,7 +136,7 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
 ];
 
 /// Every command and subcommand, as the program lists them, and the one that only git calls.
-fn commands(stage: &Stage) -> Vec<String> {
+fn commands(stage: &Users) -> Vec<String> {
     let rows = |text: &str, from: &str| -> Vec<String> {
         let body = text.split_once(from).map_or("", |(_, body)| body);
         let body = body.split("\nOptions:").next().unwrap_or_default();
@@ -145,7 +147,7 @@ fn commands(stage: &Stage) -> Vec<String> {
         };
         body.lines().filter_map(name).collect()
     };
-    let help = |words: &[&str]| stage.ask("victim", "victim", words).stdout;
+    let help = |words: &[&str]| stage.ask("victim", "victim", words).out().to_owned();
     let mut all = vec!["hook run".to_owned()];
     for name in rows(&help(&["--help"]), "Begin:") {
         let below = rows(&help(&[&name, "--help"]), "\nCommands:");
@@ -177,7 +179,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Calls every command in `at` as the victim, and gives what each said.
-fn call_all(stage: &Stage, at: &str, traps: &Traps) -> Vec<(String, Touch, Outcome)> {
+fn call_all(stage: &Users, at: &str, traps: &Traps) -> Vec<(String, Touch, Outcome)> {
     let root = stage.path(at).join(".provost");
     let before = contents(&root);
     let outside = contents(&stage.path("victim/outside"));
@@ -206,10 +208,7 @@ fn call_all(stage: &Stage, at: &str, traps: &Traps) -> Vec<(String, Touch, Outco
                     "`{words:?}` reached the author: {outcome:?}"
                 );
                 assert!(!outcome.says(SECRET), "`{words:?}`: {outcome:?}");
-                assert!(
-                    outcome.exit.is_some(),
-                    "`{words:?}` did not end: {outcome:?}"
-                );
+                assert!(outcome.exit < 128, "`{words:?}` did not end: {outcome:?}");
                 assert!(!outcome.says("BUG"), "`{words:?}`: {outcome:?}");
                 assert!(
                     contents(&root) == before,
@@ -233,33 +232,29 @@ fn call_all(stage: &Stage, at: &str, traps: &Traps) -> Vec<(String, Touch, Outco
 
 #[test]
 fn in_a_clone_that_tracks_its_state_nothing_goes_on() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let traps = traps::set(&stage);
     traps::clone(&stage, "victim/repo");
     for (words, touch, outcome) in call_all(&stage, "victim/repo", &traps) {
         if touch != Nothing {
-            let refused = outcome.exit != Some(0) && outcome.says("ROOT_UNSAFE");
+            let refused = outcome.exit != 0 && outcome.says("ROOT_UNSAFE");
             assert!(refused, "`{words}`: {outcome:?}");
         }
     }
-    let status = stage.git(
-        "victim",
-        "victim/repo",
-        &["status", "--porcelain", ".provost"],
-    );
+    let status = stage.git_in("victim/repo", &["status", "--porcelain", ".provost"]);
     assert_eq!(status, "");
 }
 
 #[test]
 fn in_an_archive_that_brings_its_state_it_is_only_looked_at() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let traps = traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
     for (words, touch, outcome) in call_all(&stage, "victim/repo", &traps) {
         match touch {
             Nothing => {}
             Uses => {
-                let refused = outcome.exit != Some(0) && outcome.says("ROOT_UNSAFE");
+                let refused = outcome.exit != 0 && outcome.says("ROOT_UNSAFE");
                 assert!(refused, "`{words}`: {outcome:?}");
             }
             Looks => {
@@ -284,25 +279,22 @@ fn in_an_archive_that_brings_its_state_it_is_only_looked_at() {
 
 #[test]
 fn the_state_of_a_submodule_is_no_better() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let traps = traps::set(&stage);
-    stage.git("author", "author/repo", &["add", "-f", ".provost"]);
-    stage.git(
-        "author",
+    stage.git_in("author/repo", &["add", "-f", ".provost"]);
+    stage.git_in(
         "author/repo",
         &["commit", "-q", "--no-verify", "-m", "state"],
     );
-    stage.repository("author", "author/outer", &[("x", "x\n")]);
+    stage.repository("author/outer", &[("x", "x\n")]);
     let inner = stage.path("author/repo").display().to_string();
-    stage.git(
-        "author",
+    stage.git_in(
         "author/outer",
         &["submodule", "--quiet", "add", &inner, "sub"],
     );
-    stage.git("author", "author/outer", &["commit", "-q", "-m", "outer"]);
+    stage.git_in("author/outer", &["commit", "-q", "-m", "outer"]);
     let outer = stage.path("author/outer").display().to_string();
-    stage.git(
-        "victim",
+    stage.git_in(
         "victim",
         &["clone", "-q", "--recurse-submodules", &outer, "repo"],
     );
@@ -407,7 +399,7 @@ const LINKS: &[(&str, &str, &[&[&str]])] = &[
 
 #[test]
 fn links_of_a_checkout_are_not_written_through() {
-    let stage = Stage::new();
+    let stage = Users::new();
     for (link, code, calls) in LINKS {
         traps::linked(&stage, &[link]);
         for words in *calls {

@@ -1,12 +1,13 @@
 //! What is this user's own, and what gets among it.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Outcome, SECRET, Stage};
+use provost_testkit::stage::Outcome;
+
+use crate::stage::{SECRET, Users};
 use crate::traps::{self, Traps};
 
 const BASE: &[(&str, &str)] = &[
@@ -15,7 +16,7 @@ const BASE: &[(&str, &str)] = &[
 ];
 
 /// A run of the victim whose agent asks the server with a secret.
-fn run(stage: &Stage) -> String {
+fn run(stage: &Users) -> String {
     let agent = format!("sh -c 'curl -s -m 5 http://{} > src/a.txt'", stage.place);
     let credential = format!("http://{} X-Key: $CANARY_TOKEN", stage.place);
     let words = [
@@ -33,11 +34,11 @@ fn run(stage: &Stage) -> String {
     ];
     let outcome = stage.ask("victim", "victim/repo", &words);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    outcome.json()["run_id"].as_str().unwrap().to_owned()
+    outcome.json["run_id"].as_str().unwrap().to_owned()
 }
 
 /// What is left of a run whose driver died early: its first `count` records.
-fn interrupt(stage: &Stage, run: &str, count: usize) {
+fn interrupt(stage: &Users, run: &str, count: usize) {
     let directory = stage.path("victim/repo/.provost/runs").join(run);
     let ledger = directory.join("events.jsonl");
     let text = fs::read_to_string(&ledger).unwrap();
@@ -50,12 +51,12 @@ fn interrupt(stage: &Stage, run: &str, count: usize) {
     }
 }
 
-fn victim(stage: &Stage, words: &[&str]) -> Outcome {
+fn victim(stage: &Users, words: &[&str]) -> Outcome {
     stage.ask("victim", "victim/repo", words)
 }
 
 /// Every command that would go on with a foreign run refuses it, and nothing is reached.
-fn nothing_goes_on(stage: &Stage, traps: &Traps) {
+fn nothing_goes_on(stage: &Users, traps: &Traps) {
     let (sealed, open, approved) = (&traps.sealed, &traps.interrupted, &traps.approved);
     let calls: &[&[&str]] = &[
         &["resume", open, "--json"],
@@ -81,7 +82,7 @@ fn nothing_goes_on(stage: &Stage, traps: &Traps) {
 
 #[test]
 fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let traps = traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
     fs::remove_dir_all(stage.path("victim/repo/.provost")).unwrap();
@@ -100,7 +101,7 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
         ],
     );
     assert_eq!(own.code(), "OK", "{own:?}");
-    let own = own.json()["run_id"].as_str().unwrap().to_owned();
+    let own = own.json["run_id"].as_str().unwrap().to_owned();
     for run in [&traps.sealed, &traps.interrupted, &traps.approved] {
         stage.copy(
             &format!("author/repo/.provost/runs/{run}"),
@@ -119,7 +120,7 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
         status.says("FOREIGN") && !status.says("provost resume"),
         "{status:?}"
     );
-    let rows = victim(&stage, &["runs", "--json"]).json();
+    let rows = victim(&stage, &["runs", "--json"]).json;
     for row in rows.as_array().unwrap() {
         assert_eq!(row["own"], json!(row["run_id"] == json!(own)), "{row}");
     }
@@ -128,12 +129,9 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
         shown.says("RUN_FOREIGN") && !shown.says("provost land"),
         "{shown:?}"
     );
-    assert_eq!(
-        victim(&stage, &["show", &own, "--json"]).json()["own"],
-        true
-    );
+    assert_eq!(victim(&stage, &["show", &own, "--json"]).json["own"], true);
     let listed = victim(&stage, &["gc", "--bundles", "--older-than", "1s", "--json"]);
-    assert_eq!(listed.exit, Some(0), "{listed:?}");
+    assert_eq!(listed.exit, 0, "{listed:?}");
     assert!(
         stage
             .path("victim/repo/.provost/runs")
@@ -144,7 +142,7 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
 
 #[test]
 fn a_chain_of_somebody_else_is_not_gone_on_with() {
-    let stage = Stage::new();
+    let stage = Users::new();
     traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
     fs::rename(
@@ -152,7 +150,7 @@ fn a_chain_of_somebody_else_is_not_gone_on_with() {
         stage.path("victim/theirs"),
     )
     .unwrap();
-    assert_eq!(victim(&stage, &["init"]).exit, Some(0));
+    assert_eq!(victim(&stage, &["init"]).exit, 0);
     stage.copy("victim/theirs/chains", "victim/repo/.provost/chains");
     stage.copy("victim/theirs/runs", "victim/repo/.provost/");
     let words = ["chain", "-f", "chain.json", "--agent-cmd", "true", "--json"];
@@ -163,8 +161,8 @@ fn a_chain_of_somebody_else_is_not_gone_on_with() {
 
 #[test]
 fn ones_own_run_goes_on_with_secrets_only_if_they_are_named_again() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
     let id = run(&stage);
     assert_eq!(stage.heard().len(), 1);
     assert!(stage.heard()[0].contains(SECRET));
@@ -191,14 +189,14 @@ fn ones_own_run_goes_on_with_secrets_only_if_they_are_named_again() {
     assert_eq!(resumed.code(), "CONSENT_NEEDED", "{resumed:?}");
     assert_eq!(stage.heard(), [""; 0]);
     let resumed = victim(&stage, &["resume", &id, "--send", &send, "--json"]);
-    assert_eq!(resumed.json()[0]["verdict"]["code"], "OK", "{resumed:?}");
+    assert_eq!(resumed.json[0]["verdict"]["code"], "OK", "{resumed:?}");
     assert_eq!(stage.heard().len(), 1);
 }
 
 #[test]
 fn another_continuation_of_ones_own_run_is_not_ones_own() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
     let id = run(&stage);
     let path = stage
         .path("victim/repo/.provost/runs")
@@ -233,8 +231,8 @@ fn forged(record: &Value) -> String {
 
 #[test]
 fn a_bundle_that_was_altered_is_not_tried_again() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
     let id = run(&stage);
     let directory = stage.path("victim/repo/.provost/runs").join(&id);
     let patch = fs::read_dir(&directory).unwrap().flatten();
@@ -252,42 +250,33 @@ fn a_bundle_that_was_altered_is_not_tried_again() {
 
 #[test]
 fn without_a_place_for_the_secret_nothing_begins_and_bundles_still_verify() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
     let id = run(&stage);
     let call = |words: &[&str]| {
-        let mut command = stage.command("victim", "victim/repo", env!("CARGO_BIN_EXE_provost"));
-        command
-            .env_remove("HOME")
-            .env_remove("XDG_STATE_HOME")
-            .args(words);
-        command.output().unwrap()
+        let mut command = stage.call("victim", "victim/repo", words);
+        command.env_remove("HOME");
+        command.env("XDG_CONFIG_HOME", stage.path("victim/.config"));
+        command.env("XDG_CACHE_HOME", stage.path("victim/.cache"));
+        stage.spawn(command).wait()
     };
     let bundle = stage.path("victim/repo/.provost/runs").join(&id);
     let bundle = bundle.display().to_string();
-    assert!(call(&["verify", &bundle]).status.success());
-    assert!(call(&["show", &id]).status.success());
+    assert_eq!(call(&["verify", &bundle]).exit, 0);
+    assert_eq!(call(&["show", &id]).exit, 0);
     for words in [&["resume"][..], &["retry", &id], &["land", &id]] {
         let outcome = call(words);
-        let words = String::from_utf8(outcome.stderr).unwrap();
-        assert!(words.contains("XDG_STATE_HOME"), "{words}");
+        assert!(outcome.stderr.contains("XDG_STATE_HOME"), "{outcome:?}");
     }
 }
 
 #[test]
 fn the_server_of_tools_answers_about_its_own_checkout_alone() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
-    stage.repository("victim", "victim/other", BASE);
-    stage.repository("victim", "victim/repo/nested", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
+    stage.repository("victim/other", BASE);
+    stage.repository("victim/repo/nested", BASE);
     let ask = |at: &str, root: &str| {
-        let mut command = stage.command("victim", at, env!("CARGO_BIN_EXE_provost"));
-        let mut child = command
-            .arg("mcp")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
         let tools = [
             ("analyze_repository", json!({ "root": root })),
             (
@@ -303,17 +292,16 @@ fn the_server_of_tools_answers_about_its_own_checkout_alone() {
                 json!({ "root": root, "action": "list_workspace" }),
             ),
         ];
-        let mut stdin = child.stdin.take().unwrap();
+        let mut calls = String::new();
         for (id, (tool, arguments)) in tools.into_iter().enumerate() {
             let params = json!({ "name": tool, "arguments": arguments });
             let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
                 "params": params });
-            writeln!(stdin, "{call}").unwrap();
+            writeln!(calls, "{call}").unwrap();
         }
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines()
+        let answers = stage.feed(stage.call("victim", at, &["mcp"]), &calls);
+        let lines = answers.out().lines();
+        lines
             .map(|line| serde_json::from_str::<Value>(line).unwrap())
             .collect::<Vec<_>>()
     };

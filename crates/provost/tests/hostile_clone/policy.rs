@@ -4,18 +4,19 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Outcome, Stage};
+use provost_testkit::stage::Outcome;
 
-fn victim(stage: &Stage, words: &[&str]) -> Outcome {
+use crate::stage::Users;
+
+fn victim(stage: &Users, words: &[&str]) -> Outcome {
     stage.ask("victim", "victim/repo", words)
 }
 
 /// A repository whose policy is `policy`, as the victim cloned it.
-fn cloned(policy: &str) -> Stage {
-    let stage = Stage::new();
+fn cloned(policy: &str) -> Users {
+    let stage = Users::new();
     let policy = policy.replace("PLACE", &stage.place);
     stage.repository(
-        "author",
         "author/repo",
         &[
             ("src/a.txt", "base\n"),
@@ -25,17 +26,14 @@ fn cloned(policy: &str) -> Stage {
         ],
     );
     let from = stage.path("author/repo").display().to_string();
-    stage.git("victim", "victim", &["clone", "-q", &from, "repo"]);
+    stage.git_in("victim", &["clone", "-q", &from, "repo"]);
     stage
 }
 
 /// The digest that a refusal names in its hint.
 fn digest(outcome: &Outcome) -> String {
     assert_eq!(outcome.code(), "CONSENT_NEEDED", "{outcome:?}");
-    let hint = outcome.json()["details"]["hint"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let hint = outcome.json["details"]["hint"].as_str().unwrap().to_owned();
     hint.strip_prefix("provost init --trust ")
         .unwrap()
         .to_owned()
@@ -65,7 +63,7 @@ fn a_step_reaches_a_place_only_after_its_user_agreed_to_exactly_it() {
     assert_eq!(stage.heard(), [""; 0]);
     let wrong = victim(&stage, &["init", "--trust", &"0".repeat(64), "--json"]);
     assert_eq!(wrong.code(), "NOT_FOUND", "{wrong:?}");
-    assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, Some(0));
+    assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, 0);
     let done = victim(&stage, &run);
     assert_eq!(done.code(), "OK", "{done:?}");
     assert_eq!(stage.heard().len(), 1);
@@ -73,7 +71,7 @@ fn a_step_reaches_a_place_only_after_its_user_agreed_to_exactly_it() {
     let policy = stage.path("victim/repo/provost.toml");
     let text = fs::read_to_string(&policy).unwrap();
     fs::write(&policy, text.replace("/step", "/more")).unwrap();
-    let git = |words: &[&str]| stage.git("victim", "victim/repo", words);
+    let git = |words: &[&str]| stage.git_in("victim/repo", words);
     for (name, value) in [("user.name", "x"), ("user.email", "x@localhost")] {
         git(&["config", name, value]);
     }
@@ -135,7 +133,7 @@ fn a_place_that_the_policy_lets_pass_is_agreed_to_first() {
     ];
     let trust = digest(&victim(&stage, &words));
     assert_eq!(stage.heard(), [""; 0]);
-    assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, Some(0));
+    assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, 0);
     let done = victim(&stage, &words);
     assert_eq!(done.code(), "OK", "{done:?}");
     assert_eq!(stage.heard().len(), 1);

@@ -4,19 +4,21 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Outcome, Stage};
+use provost_testkit::stage::Outcome;
+
+use crate::stage::Users;
 
 const BASE: &[(&str, &str)] = &[("src/a.txt", "base\n")];
 
-fn victim(stage: &Stage, words: &[&str]) -> Outcome {
+fn victim(stage: &Users, words: &[&str]) -> Outcome {
     stage.ask("victim", "victim/repo", words)
 }
 
 /// Lets `user` have a contract refused, and says what the record is called.
-fn refused(stage: &Stage, user: &str, text: &str) -> (String, Outcome) {
+fn refused(stage: &Users, user: &str, text: &str) -> (String, Outcome) {
     let repo = format!("{user}/repo");
     if !stage.path(&repo).exists() {
-        stage.repository(user, &repo, BASE);
+        stage.repository(&repo, BASE);
     }
     stage.write(&format!("{user}/bad.json"), text);
     let words = ["run", "-f", "../bad.json", "--agent-cmd", "true"];
@@ -27,7 +29,7 @@ fn refused(stage: &Stage, user: &str, text: &str) -> (String, Outcome) {
 }
 
 /// Replaces the reason in the record at `path`.
-fn alter(stage: &Stage, path: &str, reason: &str) {
+fn alter(stage: &Users, path: &str, reason: &str) {
     let path = stage.path(path).join("request.json");
     let mut request: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     request["verdict"]["reason"] = json!(reason);
@@ -36,13 +38,13 @@ fn alter(stage: &Stage, path: &str, reason: &str) {
 
 #[test]
 fn a_record_of_another_user_is_foreign_and_takes_one_short_line() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let unknown = format!("{{\"task_id\": 1, \"a\\nRUN  {}\": 2}}", "x".repeat(900));
     let (theirs, _) = refused(&stage, "author", &unknown);
     let (ours, _) = refused(&stage, "victim", "{}");
     let record = format!("victim/repo/.provost/refused/{theirs}");
     stage.copy(&format!("author/repo/.provost/refused/{theirs}"), &record);
-    let rows = victim(&stage, &["runs", "--json"]).json();
+    let rows = victim(&stage, &["runs", "--json"]).json;
     for row in rows.as_array().unwrap() {
         assert_eq!(row["own"], json!(row["run_id"] == json!(ours)), "{row}");
     }
@@ -57,21 +59,18 @@ fn a_record_of_another_user_is_foreign_and_takes_one_short_line() {
         "{shown:?}"
     );
     assert!(
-        shown.stdout.lines().all(|line| line.chars().count() < 300),
+        shown.out().lines().all(|line| line.chars().count() < 300),
         "{shown:?}"
     );
     assert!(
-        !shown.stdout.lines().any(|line| line.starts_with("RUN")),
+        !shown.out().lines().any(|line| line.starts_with("RUN")),
         "{shown:?}"
     );
     assert_eq!(
-        victim(&stage, &["show", &theirs, "--json"]).json()["own"],
+        victim(&stage, &["show", &theirs, "--json"]).json["own"],
         false
     );
-    assert_eq!(
-        victim(&stage, &["show", &ours, "--json"]).json()["own"],
-        true
-    );
+    assert_eq!(victim(&stage, &["show", &ours, "--json"]).json["own"], true);
     assert_eq!(
         victim(&stage, &["verify", &theirs, "--json"]).code(),
         "KEY_UNKNOWN"
@@ -83,7 +82,7 @@ fn a_record_of_another_user_is_foreign_and_takes_one_short_line() {
     )
     .unwrap();
     stage.copy("author/repo/.provost", "victim/repo/.provost");
-    let rows = victim(&stage, &["runs", "--json"]).json();
+    let rows = victim(&stage, &["runs", "--json"]).json;
     assert_eq!(rows[0]["own"], false, "{rows}");
     let run = ["run", "-f", "../bad.json", "--agent-cmd", "true"];
     assert!(victim(&stage, &run).says("ROOT_UNSAFE"));
@@ -91,7 +90,7 @@ fn a_record_of_another_user_is_foreign_and_takes_one_short_line() {
 
 #[test]
 fn an_altered_record_says_so_whoever_signed_it() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let (theirs, _) = refused(&stage, "author", "{}");
     let (ours, _) = refused(&stage, "victim", "{}");
     let record = format!("victim/repo/.provost/refused/{theirs}");
@@ -104,17 +103,17 @@ fn an_altered_record_says_so_whoever_signed_it() {
         );
         let verified = victim(&stage, &["verify", id, "--json"]);
         assert_eq!(verified.code(), "EVIDENCE_ALTERED", "{verified:?}");
-        assert_eq!(verified.exit, Some(5), "{verified:?}");
+        assert_eq!(verified.exit, 5, "{verified:?}");
         let shown = victim(&stage, &["show", id]);
         assert!(
-            shown.says("EVIDENCE_ALTERED") && shown.exit != Some(0),
+            shown.says("EVIDENCE_ALTERED") && shown.exit != 0,
             "{shown:?}"
         );
         assert!(!shown.says("forged words"), "{shown:?}");
     }
     let listed = victim(&stage, &["runs"]);
     assert!(!listed.says("forged words"), "{listed:?}");
-    let rows = victim(&stage, &["runs", "--json"]).json();
+    let rows = victim(&stage, &["runs", "--json"]).json;
     for row in rows.as_array().unwrap() {
         assert_eq!(row["code"], "EVIDENCE_ALTERED", "{row}");
     }
@@ -122,11 +121,11 @@ fn an_altered_record_says_so_whoever_signed_it() {
 
 #[test]
 fn a_refused_contract_is_found_by_every_command() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let (id, told) = refused(&stage, "victim", "{\"task_id\": 7}");
     assert!(told.says(&format!("next: provost show {id}")), "{told:?}");
     let words = ["run", "-f", "../bad.json", "--agent-cmd", "true", "--json"];
-    let json = victim(&stage, &words).json();
+    let json = victim(&stage, &words).json;
     let second = json["details"]["record"].as_str().unwrap().to_owned();
     assert!(victim(&stage, &["show", &second]).says("refused before there was a run"));
     let commands = [
@@ -143,7 +142,7 @@ fn a_refused_contract_is_found_by_every_command() {
             "{command}: {told:?}"
         );
         assert!(
-            !told.says("NOT_FOUND") && told.exit != Some(0),
+            !told.says("NOT_FOUND") && told.exit != 0,
             "{command}: {told:?}"
         );
     }
@@ -158,7 +157,7 @@ fn a_refused_contract_is_found_by_every_command() {
 
 #[test]
 fn a_contract_that_is_too_large_is_recorded_and_one_that_is_missing_is_not() {
-    let stage = Stage::new();
+    let stage = Users::new();
     let large = format!("\"{}\"", "x".repeat(9 << 20));
     let (id, told) = refused(&stage, "victim", &large);
     assert!(told.says("INPUT_TOO_LARGE") && told.says(&id), "{told:?}");
@@ -169,14 +168,14 @@ fn a_contract_that_is_too_large_is_recorded_and_one_that_is_missing_is_not() {
         missing.says("INPUT_UNREADABLE") && !missing.says("provost show"),
         "{missing:?}"
     );
-    let rows = victim(&stage, &["runs", "--json"]).json();
+    let rows = victim(&stage, &["runs", "--json"]).json;
     assert_eq!(rows.as_array().unwrap().len(), 1, "{rows}");
 }
 
 #[test]
 fn a_contract_is_refused_alike_by_a_check_and_by_a_run() {
-    let stage = Stage::new();
-    stage.repository("victim", "victim/repo", BASE);
+    let stage = Users::new();
+    stage.repository("victim/repo", BASE);
     let full = include_str!("../../../../docs/examples/contract-full.json");
     let full: Value = serde_json::from_str(full).unwrap();
     let with = |pointer: &str, field: &str, value: Value| {
@@ -204,32 +203,25 @@ fn a_contract_is_refused_alike_by_a_check_and_by_a_run() {
         let check = victim(&stage, &["check", "contract", "../bad.json", "--json"]);
         let lint = victim(&stage, &["contract", "lint", "../bad.json", "--json"]);
         let said = |outcome: &Outcome| {
-            let json = outcome.json();
+            let json = &outcome.json;
             let findings = json["details"]["findings"].clone();
             (
                 outcome.exit,
-                outcome.code(),
+                outcome.code().to_owned(),
                 json["reason"].clone(),
                 findings,
             )
         };
         assert_eq!(said(&run), said(&check), "{case}");
         assert_eq!(said(&run), said(&lint), "{case}");
-        assert_eq!(check.exit, Some(1), "{check:?}");
+        assert_eq!(check.exit, 1, "{check:?}");
         let told = victim(&stage, &["check", "contract", "../bad.json"]);
         assert!(!told.says("a run waits for approval"), "{told:?}");
     }
     stage.write("victim/bad.json", "{");
     let run = ["run", "-f", "../bad.json", "--agent-cmd", "true", "--json"];
     let run = victim(&stage, &run);
-    assert_eq!(
-        (run.exit, run.code().as_str()),
-        (Some(2), "INPUT_INVALID"),
-        "{run:?}"
-    );
+    assert_eq!((run.exit, run.code()), (2, "INPUT_INVALID"), "{run:?}");
     let check = victim(&stage, &["check", "contract", "../bad.json", "--json"]);
-    assert_eq!(
-        (check.exit, check.code().as_str()),
-        (Some(1), "INPUT_INVALID")
-    );
+    assert_eq!((check.exit, check.code()), (1, "INPUT_INVALID"));
 }

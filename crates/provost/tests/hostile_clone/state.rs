@@ -3,15 +3,17 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::stage::{Outcome, Stage};
+use provost_testkit::stage::Outcome;
+
+use crate::stage::Users;
 
 const BASE: &[(&str, &str)] = &[
     ("src/a.txt", "base\n"),
     ("check.sh", "grep -q good src/a.txt\n"),
 ];
 
-fn accepted(stage: &Stage) {
-    stage.repository("victim", "victim/repo", BASE);
+fn accepted(stage: &Users) {
+    stage.repository("victim/repo", BASE);
     let words = [
         "run",
         "x",
@@ -28,35 +30,31 @@ fn accepted(stage: &Stage) {
 }
 
 /// Calls the program with its state in `directory`.
-fn with_state(stage: &Stage, directory: &str, words: &[&str]) -> Outcome {
-    let directory = stage.path(directory);
-    stage.ask_with(
-        "victim",
-        "victim/repo",
-        words,
-        &[("XDG_STATE_HOME", &directory)],
-    )
+fn with_state(stage: &Users, directory: &str, words: &[&str]) -> Outcome {
+    let mut command = stage.call("victim", "victim/repo", words);
+    command.env("XDG_STATE_HOME", stage.path(directory));
+    stage.spawn(command).wait()
 }
 
 #[test]
 fn a_landing_needs_no_cache_that_is_there() {
-    let stage = Stage::new();
+    let stage = Users::new();
     accepted(&stage);
     stage.copy("victim/repo", "victim/copied");
-    fs::remove_dir_all(stage.path("victim/cache")).unwrap();
+    fs::remove_dir_all(stage.path("victim/.cache")).unwrap();
     for place in ["victim/copied", "victim/repo"] {
         let landed = stage.ask("victim", place, &["land", "last"]);
-        assert_eq!(landed.exit, Some(0), "{place}: {landed:?}");
+        assert_eq!(landed.exit, 0, "{place}: {landed:?}");
         assert!(landed.says("landed: main"), "{place}: {landed:?}");
         let again = stage.ask("victim", place, &["land", "last"]);
-        assert_eq!(again.exit, Some(0), "{place}: {again:?}");
+        assert_eq!(again.exit, 0, "{place}: {again:?}");
         assert!(again.says("landed before"), "{place}: {again:?}");
     }
 }
 
 #[test]
 fn a_lost_secret_is_named_before_anything_is_moved_away() {
-    let stage = Stage::new();
+    let stage = Users::new();
     accepted(&stage);
     let lost = with_state(&stage, "victim/other", &["land", "last"]);
     assert!(lost.says("ROOT_UNSAFE"), "{lost:?}");
@@ -67,7 +65,7 @@ fn a_lost_secret_is_named_before_anything_is_moved_away() {
     assert!(check.is_some() && check < mv, "{hint}");
     for words in [["status"], ["runs"]] {
         let told = with_state(&stage, "victim/other", &words);
-        assert_eq!(told.exit, Some(0), "{told:?}");
+        assert_eq!(told.exit, 0, "{told:?}");
         assert!(
             told.says("note: 1 run here is FOREIGN"),
             "{words:?}: {told:?}"
@@ -85,14 +83,14 @@ fn a_lost_secret_is_named_before_anything_is_moved_away() {
 
 #[test]
 fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
-    let stage = Stage::new();
+    let stage = Users::new();
     accepted(&stage);
     stage.write("victim/file", "no directory\n");
     let words: [&[&str]; 2] = [&["land", "last"], &["retry", "last"]];
     symlink("nowhere", stage.path("victim/dangling")).unwrap();
     for (state, words) in ["victim/file", "victim/dangling"].into_iter().zip(words) {
         let refused = with_state(&stage, state, words);
-        assert_eq!(refused.exit, Some(4), "{words:?}: {refused:?}");
+        assert_eq!(refused.exit, 4, "{words:?}: {refused:?}");
         assert!(
             refused.says(&format!("{state}/provost")),
             "{words:?}: {refused:?}"
@@ -112,7 +110,7 @@ fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
         "true",
     ];
     let refused = with_state(&stage, "victim/file", &words);
-    assert_eq!(refused.exit, Some(4), "{refused:?}");
+    assert_eq!(refused.exit, 4, "{refused:?}");
     assert!(refused.says("victim/file/provost"), "{refused:?}");
 }
 
@@ -120,12 +118,12 @@ fn a_state_directory_that_cannot_be_used_is_what_is_refused() {
 #[test]
 fn what_is_said_of_a_tracked_root_can_be_done_as_it_is() {
     for (repo, staged) in [("victim/repo", false), ("victim/it's mine", true)] {
-        let stage = Stage::new();
+        let stage = Users::new();
         let files = [(".provost/runs/x", "x"), ("sub/a.txt", "a\n")];
-        stage.repository("victim", repo, &files);
+        stage.repository(repo, &files);
         if staged {
             // Taken out of the index, and still in the last commit.
-            stage.git("victim", repo, &["rm", "-r", "-q", "--cached", ".provost"]);
+            stage.git_in(repo, &["rm", "-r", "-q", "--cached", ".provost"]);
         }
         let below = format!("{repo}/sub");
         let refused = stage.ask("victim", &below, &["status"]);
@@ -136,10 +134,11 @@ fn what_is_said_of_a_tracked_root_can_be_done_as_it_is() {
         let hint = hint.unwrap_or_else(|| panic!("{refused:?}"));
         let doctor = stage.ask("victim", &below, &["doctor"]);
         assert!(doctor.says(hint), "{doctor:?}");
-        let mut shell = stage.command("victim", &below, "sh");
-        let done = shell.args(["-c", hint]).status().unwrap();
-        assert!(done.success(), "{hint}");
+        let mut shell = stage.command("sh");
+        shell.args(["-c", hint]).current_dir(stage.path(&below));
+        let done = stage.spawn(shell).wait();
+        assert_eq!(done.exit, 0, "{hint}: {done:?}");
         let made = stage.ask("victim", &below, &["init"]);
-        assert_eq!(made.exit, Some(0), "{hint}: {made:?}");
+        assert_eq!(made.exit, 0, "{hint}: {made:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::Users;
 
 /// What the base of the author's repository holds.
 const BASE: &[(&str, &str)] = &[
@@ -33,7 +33,7 @@ fn contract(place: &str) -> Value {
 }
 
 /// The agent of the author: it sends a file of the other user, and asks with a secret.
-fn agent(stage: &Stage) -> String {
+fn agent(stage: &Users) -> String {
     let (file, place) = (stage.path("victim/private"), &stage.place);
     let file = file.display();
     format!(
@@ -51,16 +51,16 @@ pub(crate) struct Traps {
 
 /// A repository of the author at `author/repo` with runs, approvals, a chain, a board, a change,
 /// bindings and all else that a runtime root holds; nothing of it is tracked yet.
-pub(crate) fn set(stage: &Stage) -> Traps {
-    stage.repository("author", "author/repo", BASE);
+pub(crate) fn set(stage: &Users) -> Traps {
+    stage.repository("author/repo", BASE);
     let ask = |words: &[&str]| stage.ask("author", "author/repo", words);
     let text = contract(&stage.place).to_string();
     stage.write("author/repo/contract.json", &text);
     let chain = json!({ "schema_version": 1,
         "nodes": [{ "id": "one", "contract": contract(&stage.place) }] });
     stage.write("author/repo/chain.json", &chain.to_string());
-    stage.git("author", "author/repo", &["add", "-A"]);
-    stage.git("author", "author/repo", &["commit", "-q", "-m", "traps"]);
+    stage.git_in("author/repo", &["add", "-A"]);
+    stage.git_in("author/repo", &["commit", "-q", "-m", "traps"]);
     let agent = agent(stage);
     let credential = format!("http://{} X-Key: $CANARY_TOKEN", stage.place);
     let run = |objective: &str| run(stage, objective, &agent, &credential);
@@ -77,13 +77,13 @@ pub(crate) fn set(stage: &Stage) -> Traps {
     ];
     let waits = ask(&words);
     assert_eq!(waits.code(), "APPROVAL_NEEDED", "{waits:?}");
-    let approved = waits.json()["run_id"].as_str().unwrap().to_owned();
-    assert_eq!(ask(&["approve", &approved]).exit, Some(0));
+    let approved = waits.json["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(ask(&["approve", &approved]).exit, 0);
     let words = ["chain", "-f", "chain.json", "--agent-cmd", &agent, "--json"];
-    assert_eq!(ask(&words).exit, Some(3));
-    assert_eq!(ask(&["hook", "bind", "contract.json"]).exit, Some(0));
+    assert_eq!(ask(&words).exit, 3);
+    assert_eq!(ask(&["hook", "bind", "contract.json"]).exit, 0);
     let change = ["change", "--agent", "x", "analyze"];
-    assert_eq!(ask(&change).exit, Some(0));
+    assert_eq!(ask(&change).exit, 0);
     let change = [
         "change",
         "--agent",
@@ -94,7 +94,7 @@ pub(crate) fn set(stage: &Stage) -> Traps {
         "src/a.txt",
     ];
     let started = ask(&change);
-    assert_eq!(started.exit, Some(0), "{started:?}");
+    assert_eq!(started.exit, 0, "{started:?}");
     for (name, text) in [
         (&*format!("cancel/{approved}.json"), "{}"),
         (&*format!("detached/{sealed}.stdout"), "trap"),
@@ -113,7 +113,7 @@ pub(crate) fn set(stage: &Stage) -> Traps {
 }
 
 /// A run of the author that was accepted.
-fn run(stage: &Stage, objective: &str, agent: &str, credential: &str) -> String {
+fn run(stage: &Users, objective: &str, agent: &str, credential: &str) -> String {
     let words = [
         "run",
         objective,
@@ -127,12 +127,12 @@ fn run(stage: &Stage, objective: &str, agent: &str, credential: &str) -> String 
         credential,
         "--json",
     ];
-    let before = stage.runs("author/repo");
+    let before = stage.runs_in("author/repo");
     let outcome = stage.ask("author", "author/repo", &words);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    let mut runs = stage.runs("author/repo");
+    let mut runs = stage.runs_in("author/repo");
     runs.retain(|run| !before.contains(run));
-    runs.pop().unwrap()
+    runs.pop_last().unwrap()
 }
 
 /// Leaves nothing of the run in `directory` but that it was begun.
@@ -150,36 +150,35 @@ fn interrupt(directory: &Path) {
 }
 
 /// The author's repository as a clone, everything in it tracked.
-pub(crate) fn clone(stage: &Stage, to: &str) {
-    stage.git("author", "author/repo", &["add", "-f", ".provost"]);
-    stage.git(
-        "author",
+pub(crate) fn clone(stage: &Users, to: &str) {
+    stage.git_in("author/repo", &["add", "-f", ".provost"]);
+    stage.git_in(
         "author/repo",
         &["commit", "-q", "--no-verify", "-m", "state"],
     );
     let from = stage.path("author/repo").display().to_string();
     let target = stage.path(to).display().to_string();
-    stage.git("victim", "victim", &["clone", "-q", &from, &target]);
+    stage.git_in("victim", &["clone", "-q", &from, &target]);
 }
 
 /// The author's repository as an archive: git tracks nothing of its state.
-pub(crate) fn unpack(stage: &Stage, to: &str) {
+pub(crate) fn unpack(stage: &Users, to: &str) {
     stage.copy("author/repo", to);
 }
 
 /// A clone that holds links where Provost writes.
-pub(crate) fn linked(stage: &Stage, links: &[&str]) {
-    stage.repository("author", "author/links", BASE);
+pub(crate) fn linked(stage: &Users, links: &[&str]) {
+    stage.repository("author/links", BASE);
     for link in links {
         let path = stage.path("author/links").join(link);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(stage.path("victim/outside"), path).unwrap();
     }
-    stage.git("author", "author/links", &["add", "-A", "-f"]);
-    stage.git("author", "author/links", &["commit", "-q", "-m", "links"]);
+    stage.git_in("author/links", &["add", "-A", "-f"]);
+    stage.git_in("author/links", &["commit", "-q", "-m", "links"]);
     let from = stage.path("author/links").display().to_string();
     let _ = fs::remove_dir_all(stage.path("victim/links"));
     let target = stage.path("victim/links").display().to_string();
-    stage.git("victim", "victim", &["clone", "-q", &from, &target]);
+    stage.git_in("victim", &["clone", "-q", &from, &target]);
     fs::remove_dir_all(stage.path("author/links")).unwrap();
 }
