@@ -16,7 +16,7 @@ use provost_core::code::Code;
 use provost_core::path::RepoPath;
 use rayon::prelude::*;
 
-use crate::boxes::{BoxError, Command, Control, How, Launcher, Mount, Profile, Stdin};
+use crate::boxes::{SandboxError, Command, Control, How, Launcher, Mount, Profile, Stdin};
 use crate::clock;
 use crate::inventory::{self, Files, InventoryError};
 use crate::machine::user_toolchain;
@@ -50,7 +50,7 @@ pub enum TrialError {
     Inventory(#[from] InventoryError),
     /// No box.
     #[error("the box failed")]
-    Box(#[from] BoxError),
+    Box(#[from] SandboxError),
     /// The directory for the copy cannot be made or removed.
     #[error("`{}` cannot be made", path.display())]
     Scratch {

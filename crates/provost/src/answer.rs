@@ -6,7 +6,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::PortError;
-use provost_host::boxes::BoxError;
+use provost_host::boxes::SandboxError;
 use provost_store::StoreError;
 use serde_json::{Map, Value};
 
@@ -157,8 +157,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<BoxError> for Failure {
-    fn from(error: BoxError) -> Self {
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
         PortError::from(error).into()
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use provost_host::boxes::{
-    BoxError, Command, Control, Launcher, Profile, Stdin, main_if_launcher, selftest,
+    SandboxError, Command, Control, Launcher, Profile, Stdin, main_if_launcher, selftest,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ struct Request {
 }
 
 impl Request {
-    fn run(self) -> Result<Value, BoxError> {
+    fn run(self) -> Result<Value, SandboxError> {
         #[cfg(feature = "holes")]
         keep_groups(&self.profile);
         if self.selftest {
@@ -78,9 +78,9 @@ fn keep_groups(profile: &Profile) {
     }
 }
 
-fn render(error: &BoxError) -> Value {
+fn render(error: &SandboxError) -> Value {
     match error {
-        BoxError::Start { stage, errno, hint } => {
+        SandboxError::Start { stage, errno, hint } => {
             json!({ "stage": stage, "errno": errno, "hint": hint })
         }
         other => json!({ "error": other.to_string() }),

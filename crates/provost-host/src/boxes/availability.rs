@@ -4,7 +4,7 @@ use provost_core::tier::Tier;
 use serde::{Deserialize, Serialize};
 
 use super::driver::{Command, Launcher, Stdin};
-use super::error::{self, BoxError, remedy};
+use super::error::{self, SandboxError, remedy};
 use super::paths::LEAST_VERSION;
 use super::probe::NOTHING;
 use super::profile::Profile;
@@ -98,7 +98,7 @@ impl Launcher {
     }
 
     /// Makes a box with nothing in it, and ends it.
-    pub(super) fn trial(&self, mut profile: Profile) -> Result<(), BoxError> {
+    pub(super) fn trial(&self, mut profile: Profile) -> Result<(), SandboxError> {
         profile.limits.wall_seconds = 10;
         let command = Command {
             argv: [OWN_PROGRAM, launcher::PROBE, NOTHING]
@@ -113,15 +113,15 @@ impl Launcher {
         if ended.how == How::Exited(0) {
             Ok(())
         } else {
-            Err(BoxError::LauncherLost)
+            Err(SandboxError::LauncherLost)
         }
     }
 }
 
 impl Blocker {
-    fn of(tier: Tier, error: BoxError) -> Self {
+    fn of(tier: Tier, error: SandboxError) -> Self {
         match error {
-            BoxError::Start { stage, errno, hint } => Self {
+            SandboxError::Start { stage, errno, hint } => Self {
                 tier,
                 stage,
                 errno,

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::error::BoxError;
+use super::error::SandboxError;
 use crate::process::{BOOT, Status};
 
 /// A process: its number can come again, number, start time and start of the machine together
@@ -51,7 +51,7 @@ impl Birth {
 /// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
 /// afterwards no process of that box is left. Without a namespace init itself ends all the others as
 /// soon as driver or launcher is gone, and leaves last, so it is only waited for.
-pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
+pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, SandboxError> {
     let Some(pid) = Pid::from_raw(birth.pid) else {
         return Ok(false);
     };
@@ -59,7 +59,7 @@ pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
     let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,
         Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
-        Err(errno) => return Err(BoxError::machine("a process handle")(errno)),
+        Err(errno) => return Err(SandboxError::machine("a process handle")(errno)),
     };
     let now = Birth::of(birth.pid).map(|now| now.keeping(birth.tier));
     if now.as_ref() != Some(birth) {
@@ -68,7 +68,7 @@ pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
     if birth.tier == Tier::Namespaces {
         match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => {}
-            Err(errno) => return Err(BoxError::machine("killing a box")(errno)),
+            Err(errno) => return Err(SandboxError::machine("killing a box")(errno)),
         }
     }
     let deadline = Instant::now() + timeout;
@@ -76,10 +76,10 @@ pub fn bury(birth: &Birth, timeout: Duration) -> Result<bool, BoxError> {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut polled = [PollFd::new(&process, PollFlags::IN)];
         match rustix::event::poll(&mut polled, Some(&timespec(left))) {
-            Ok(0) => return Err(BoxError::Undead { pid: birth.pid }),
+            Ok(0) => return Err(SandboxError::Undead { pid: birth.pid }),
             Ok(_) => return Ok(true),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(BoxError::machine("waiting for a process")(errno)),
+            Err(errno) => return Err(SandboxError::machine("waiting for a process")(errno)),
         }
     }
 }

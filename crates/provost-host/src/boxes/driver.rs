@@ -14,9 +14,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 
 use super::birth::Birth;
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::guard::Guard;
-use super::nursery;
+use super::fork_server;
 use super::outlet;
 use super::profile::{Network, Profile};
 use super::running::{PATIENCE, Running};
@@ -76,7 +76,7 @@ impl Launcher {
         profile: &Profile,
         command: &Command,
         on_birth: impl FnOnce(&Birth) -> io::Result<()>,
-    ) -> Result<Running, BoxError> {
+    ) -> Result<Running, SandboxError> {
         self.start_with(profile, command, Outlet::default(), on_birth)
     }
 
@@ -87,17 +87,17 @@ impl Launcher {
         command: &Command,
         outlet: Outlet,
         on_birth: impl FnOnce(&Birth) -> io::Result<()>,
-    ) -> Result<Running, BoxError> {
+    ) -> Result<Running, SandboxError> {
         let (mut running, birth) = patiently(|| self.bear(profile, command))?;
         running.guard.enter(birth.pid);
-        on_birth(running.birth.insert(birth)).map_err(BoxError::Birth)?;
+        on_birth(running.birth.insert(birth)).map_err(SandboxError::Birth)?;
         if let Network::Proxy(grants) = &profile.network {
             let listener = running.go.as_ref().and_then(outlet::receive);
             let Some(listener) = listener else {
                 return Err(refusal(running.next_word(PATIENCE)?));
             };
             let proxy = Proxy::start(listener, grants.clone(), outlet);
-            running.proxy = Some(proxy.map_err(|source| BoxError::Machine {
+            running.proxy = Some(proxy.map_err(|source| SandboxError::Machine {
                 what: "the proxy",
                 source,
             })?);
@@ -107,7 +107,7 @@ impl Launcher {
     }
 
     /// Makes the box, whose payload does not run yet.
-    fn bear(&self, profile: &Profile, command: &Command) -> Result<(Running, Birth), BoxError> {
+    fn bear(&self, profile: &Profile, command: &Command) -> Result<(Running, Birth), SandboxError> {
         let running = self.spawn(profile, command)?;
         let birth = match running.next_word(PATIENCE)? {
             Some(Message::Born(pid)) => Birth::of(pid),
@@ -119,7 +119,7 @@ impl Launcher {
         }
     }
 
-    fn spawn(&self, profile: &Profile, command: &Command) -> Result<Running, BoxError> {
+    fn spawn(&self, profile: &Profile, command: &Command) -> Result<Running, SandboxError> {
         let spec = Spec {
             driver: i32::try_from(std::process::id()).unwrap_or(0),
             profile: profile.clone(),
@@ -128,8 +128,8 @@ impl Launcher {
             temporary: std::env::temp_dir(),
         };
         let on_terminal = spec.terminal;
-        let spec = serde_json::to_vec(&spec).map_err(BoxError::Profile)?;
-        let spec = wire::sealed("provost-box", &spec).map_err(BoxError::machine("memory"))?;
+        let spec = serde_json::to_vec(&spec).map_err(SandboxError::Profile)?;
+        let spec = wire::sealed("provost-box", &spec).map_err(SandboxError::machine("memory"))?;
         let stdin = stdin(&command.stdin)?;
         let limits = profile.limits;
         let (stdout, stdout_of_box) = pipe()?;
@@ -139,7 +139,7 @@ impl Launcher {
         let (stdout_of_box, stderr_of_box) = if on_terminal {
             // The pipes end at once.
             let again = || {
-                stdin.try_clone().map_err(|source| BoxError::Machine {
+                stdin.try_clone().map_err(|source| SandboxError::Machine {
                     what: "a terminal",
                     source,
                 })
@@ -158,7 +158,7 @@ impl Launcher {
             go_of_init.as_fd(),
             control_of_launcher.as_fd(),
         ];
-        let launcher = nursery::bear(&self.exe, &passed)?;
+        let launcher = fork_server::bear(&self.exe, &passed)?;
         Ok(Running {
             launcher,
             control,
@@ -181,7 +181,7 @@ const CROWDED: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries again for a while what the machine refused only because it was crowded.
-fn patiently<T>(mut attempt: impl FnMut() -> Result<T, BoxError>) -> Result<T, BoxError> {
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, SandboxError>) -> Result<T, SandboxError> {
     let since = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -196,7 +196,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, BoxError>) -> Result<T, B
 }
 
 /// Why a box was not born, from the launcher's word.
-fn refusal(word: Option<Message>) -> BoxError {
+fn refusal(word: Option<Message>) -> SandboxError {
     match word {
         Some(Message::Failed(failure)) => failure.into(),
         Some(
@@ -207,26 +207,26 @@ fn refusal(word: Option<Message>) -> BoxError {
             | Message::Killed
             | Message::Undead,
         )
-        | None => BoxError::LauncherLost,
+        | None => SandboxError::LauncherLost,
     }
 }
 
-fn stdin(stdin: &Stdin) -> Result<OwnedFd, BoxError> {
+fn stdin(stdin: &Stdin) -> Result<OwnedFd, SandboxError> {
     match stdin {
         Stdin::Bytes(bytes) => {
-            wire::sealed("provost-stdin", bytes).map_err(BoxError::machine("memory"))
+            wire::sealed("provost-stdin", bytes).map_err(SandboxError::machine("memory"))
         }
-        Stdin::Pipe(pipe) => pipe.try_clone().map_err(|source| BoxError::Machine {
+        Stdin::Pipe(pipe) => pipe.try_clone().map_err(|source| SandboxError::Machine {
             what: "a pipe",
             source,
         }),
-        Stdin::Terminal(path) => terminal(path).map_err(|source| BoxError::Machine {
+        Stdin::Terminal(path) => terminal(path).map_err(|source| SandboxError::Machine {
             what: "a terminal",
             source: source.into(),
         }),
         Stdin::Null => File::open("/dev/null")
             .map(OwnedFd::from)
-            .map_err(|source| BoxError::Machine {
+            .map_err(|source| SandboxError::Machine {
                 what: "/dev/null",
                 source,
             }),
@@ -239,19 +239,19 @@ fn terminal(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), BoxError> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(BoxError::machine("a pipe"))
+fn pipe() -> Result<(OwnedFd, OwnedFd), SandboxError> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(SandboxError::machine("a pipe"))
 }
 
 /// Two ends that carry packets; writing to a closed one raises no signal.
-pub(crate) fn sockets() -> Result<(OwnedFd, OwnedFd), BoxError> {
+pub(crate) fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
         SocketFlags::CLOEXEC,
         None,
     )
-    .map_err(BoxError::machine("a socket"))
+    .map_err(SandboxError::machine("a socket"))
 }
 
 #[cfg(test)]
@@ -260,8 +260,8 @@ mod tests {
 
     use super::*;
 
-    fn refused(errno: Errno) -> BoxError {
-        BoxError::machine("a launcher")(errno)
+    fn refused(errno: Errno) -> SandboxError {
+        SandboxError::machine("a launcher")(errno)
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(patiently(&mut twice_crowded).unwrap(), 3);
 
         let mut asked = 0;
-        let mut forbidden = || -> Result<(), BoxError> {
+        let mut forbidden = || -> Result<(), SandboxError> {
             asked += 1;
             Err(refused(Errno::PERM))
         };
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(asked, 1);
 
         let since = Instant::now();
-        patiently(|| -> Result<(), BoxError> { Err(refused(Errno::AGAIN)) }).unwrap_err();
+        patiently(|| -> Result<(), SandboxError> { Err(refused(Errno::AGAIN)) }).unwrap_err();
         assert!(since.elapsed() < CROWDED);
     }
 }

@@ -12,7 +12,7 @@ use super::switches;
 
 /// Why a box did not start or could not be followed to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum BoxError {
+pub enum SandboxError {
     /// A step of the set-up was refused, or the program could not be executed.
     #[error("the box did not start: {stage}: {}", name(*errno))]
     Start {
@@ -64,7 +64,7 @@ pub enum BoxError {
     },
 }
 
-impl BoxError {
+impl SandboxError {
     /// The rule that decided; see `provost explain`.
     pub fn code(&self) -> Code {
         match self {
@@ -120,10 +120,10 @@ impl BoxError {
     }
 }
 
-impl From<BoxError> for PortError {
-    fn from(error: BoxError) -> Self {
+impl From<SandboxError> for PortError {
+    fn from(error: SandboxError) -> Self {
         let hint = match &error {
-            BoxError::Start { hint, .. } => Some(hint.clone()),
+            SandboxError::Start { hint, .. } => Some(hint.clone()),
             _ => None,
         };
         let failure = Self::of(error.code(), error);
@@ -157,7 +157,7 @@ impl Failure {
     }
 }
 
-impl From<Failure> for BoxError {
+impl From<Failure> for SandboxError {
     fn from(failure: Failure) -> Self {
         let hint = remedy(&failure.stage, failure.errno);
         Self::Start {

@@ -19,7 +19,7 @@ use provost_core::tier::Tier;
 use super::account::Account;
 use super::census;
 use super::cgroup::Group;
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::memory::Crew;
 use super::profile::{Limits, Mount, Profile};
 use super::running::How;
@@ -118,7 +118,7 @@ impl Guard {
         init: i32,
         since: Instant,
         said: u64,
-    ) -> Result<Option<How>, BoxError> {
+    ) -> Result<Option<How>, SandboxError> {
         if self.patrol.is_none() {
             let account = self.account.take();
             let account = account.unwrap_or_else(|| Account::open(Tier::Namespaces, None));
@@ -143,13 +143,13 @@ impl Guard {
 }
 
 impl Patrol {
-    fn start(post: Post, mut account: Account, init: i32) -> Result<Self, BoxError> {
+    fn start(post: Post, mut account: Account, init: i32) -> Result<Self, SandboxError> {
         let seen = Arc::new(Seen::default());
         let own = Arc::clone(&seen);
         let thread = std::thread::Builder::new()
             .name("box-guard".to_owned())
             .spawn(move || post.patrol(init, &mut account, &own))
-            .map_err(|source| BoxError::Machine {
+            .map_err(|source| SandboxError::Machine {
                 what: "the watch over a box",
                 source,
             })?;

@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use super::error::Failure;
 use super::init::{self, Inheritance};
 use super::keeper;
-use super::nursery;
+use super::fork_server;
 use super::probe;
 use super::profile::{Profile, lacks};
 use super::sys::{self, Fork};
@@ -58,7 +58,7 @@ pub fn main_if_launcher() {
 /// Is the nursery, and in its children the launcher until its box is dead. Uses nothing that `main`
 /// would have to set up.
 pub(crate) fn become_launcher() -> ! {
-    let code = i32::from(nursery::serve().and_then(run).is_err());
+    let code = i32::from(fork_server::serve().and_then(run).is_err());
     sys::leave(code)
 }
 

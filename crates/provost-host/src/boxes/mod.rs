@@ -34,7 +34,7 @@ mod limits;
 mod memory;
 mod minimal;
 mod network;
-mod nursery;
+mod fork_server;
 mod outlet;
 mod overlay;
 mod paths;
@@ -63,7 +63,7 @@ pub use availability::{
 pub use birth::{Birth, bury};
 pub use cgroup::place as group_place;
 pub use driver::{Command, Launcher, Stdin};
-pub use error::{BoxError, symbol};
+pub use error::{SandboxError, symbol};
 pub use launcher::main_if_launcher;
 pub use limits::means;
 pub use minimal::{HOME, SYSTEM_PATH};
@@ -82,6 +82,6 @@ pub fn start(
     profile: &Profile,
     command: &Command,
     on_birth: impl FnOnce(&Birth) -> std::io::Result<()>,
-) -> Result<Running, BoxError> {
+) -> Result<Running, SandboxError> {
     Launcher::own().start(profile, command, on_birth)
 }

@@ -8,7 +8,7 @@ use provost_core::object::sha256;
 use provost_core::tier::{Gap, Processes, Tier};
 use serde::{Deserialize, Serialize};
 
-use super::error::BoxError;
+use super::error::SandboxError;
 
 /// Everything a box lets in. What is not named here does not exist inside.
 ///
@@ -204,8 +204,8 @@ impl Profile {
     }
 
     /// SHA-256 of the profile as JSON with sorted keys.
-    pub fn digest(&self) -> Result<String, BoxError> {
-        let value = serde_json::to_value(self).map_err(BoxError::Profile)?;
+    pub fn digest(&self) -> Result<String, SandboxError> {
+        let value = serde_json::to_value(self).map_err(SandboxError::Profile)?;
         Ok(sha256(value.to_string().as_bytes()))
     }
 

@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use super::driver::Launcher;
-use super::error::{BoxError, remedy, symbol};
+use super::error::{SandboxError, remedy, symbol};
 use super::launcher::PROBE;
 use super::overlay;
 use super::probe::RUNGS;
@@ -96,8 +96,8 @@ type Work = fn() -> Result<(), Errno>;
 const INSIDE: [(&str, Work); 3] = [(OWN_PROC, proc), (MEMORY, memory), (LAYERS, layers)];
 
 /// Every rung of this machine, with `launcher` as the program that tries them.
-pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, BoxError> {
-    let machine = |source| BoxError::Machine {
+pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
+    let machine = |source| SandboxError::Machine {
         what: "a look at its namespaces",
         source,
     };
@@ -124,7 +124,7 @@ pub fn processes() -> Processes {
         let own = Profile::minimal();
         debug_assert_eq!(own.tier, Tier::Namespaces, "only it has a /proc");
         match Launcher::own().trial(own) {
-            Err(BoxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
+            Err(SandboxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
             // Any other refusal is for the real box to tell.
             Ok(()) | Err(_) => Processes::Own,
         }

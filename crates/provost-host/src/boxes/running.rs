@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use super::birth::{Birth, bury, timespec};
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::guard::Guard;
 use super::profile::Limits;
 use super::streams::{Stream, StreamFacts};
@@ -143,7 +143,7 @@ impl Running {
     /// Follows the box to its end; `watch` is asked about ten times a second.
     ///
     /// A box that was told to end has ended that way, even if its payload returned meanwhile.
-    pub fn wait(mut self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Ended, BoxError> {
+    pub fn wait(mut self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Ended, SandboxError> {
         let mut ending: Option<(How, Instant)> = None;
         let mut asked = Instant::now();
         let last = loop {
@@ -179,7 +179,7 @@ impl Running {
             (_, Some(Message::Failed(failure))) => return Err(failure.into()),
             (_, Some(Message::Undead)) => {
                 let pid = self.birth.as_ref().map_or(0, |birth| birth.pid);
-                return Err(BoxError::Undead { pid });
+                return Err(SandboxError::Undead { pid });
             }
             (Some((how, _)), _) => how,
             (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
@@ -187,7 +187,7 @@ impl Running {
             (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
             (None, Some(Message::UsedUp)) => How::ProcessLimit,
             (None, Some(Message::Born(_) | Message::Killed) | None) => {
-                return Err(BoxError::LauncherLost);
+                return Err(SandboxError::LauncherLost);
             }
         };
         Ok(Ended {
@@ -204,7 +204,7 @@ impl Running {
         &mut self,
         watch: &mut dyn FnMut(Progress) -> Control,
         asked: &mut Instant,
-    ) -> Result<Option<How>, BoxError> {
+    ) -> Result<Option<How>, SandboxError> {
         let progress = Progress {
             wall: self.since.elapsed(),
             stdout_bytes: self.stdout.total(),
@@ -231,7 +231,7 @@ impl Running {
     }
 
     /// Waits a little for output or a word of the launcher.
-    fn step(&mut self, timeout: Duration) -> Result<Heard, BoxError> {
+    fn step(&mut self, timeout: Duration) -> Result<Heard, SandboxError> {
         let pipes = [&self.stdout, &self.stderr].map(Stream::pipe);
         let mut polled: Vec<PollFd<'_>> = std::iter::once(&self.control)
             .chain(pipes.into_iter().flatten())
@@ -249,7 +249,7 @@ impl Running {
     }
 
     /// Waits for a word of the launcher.
-    fn listen(&self, timeout: Duration) -> Result<Heard, BoxError> {
+    fn listen(&self, timeout: Duration) -> Result<Heard, SandboxError> {
         let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
         poll(&mut polled, timeout)?;
         if polled[0].revents().is_empty() {
@@ -259,7 +259,7 @@ impl Running {
     }
 
     /// The launcher's next word; `None` if there is none in time.
-    pub(crate) fn next_word(&self, timeout: Duration) -> Result<Option<Message>, BoxError> {
+    pub(crate) fn next_word(&self, timeout: Duration) -> Result<Option<Message>, SandboxError> {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -272,12 +272,12 @@ impl Running {
         }
     }
 
-    fn hear(&self) -> Result<Heard, BoxError> {
+    fn hear(&self) -> Result<Heard, SandboxError> {
         match wire::receive(&self.control) {
             Ok((word, _)) => Ok(Message::parse(&word).map_or(Heard::Lost, Heard::Word)),
             Err(Errno::CONNRESET) => Ok(Heard::Lost),
             Err(Errno::INTR) => Ok(Heard::Nothing),
-            Err(errno) => Err(BoxError::machine("a socket")(errno)),
+            Err(errno) => Err(SandboxError::machine("a socket")(errno)),
         }
     }
 
@@ -298,7 +298,7 @@ impl Running {
     }
 
     /// Makes sure that a box whose launcher did not say so is dead.
-    fn bury(&mut self) -> Result<(), BoxError> {
+    fn bury(&mut self) -> Result<(), SandboxError> {
         // Also ends init, by its death signal; burying waits for that.
         let _ = rustix::process::kill_process(self.launcher, Signal::KILL);
         let birth = self.birth.as_ref();
@@ -327,7 +327,7 @@ pub(crate) fn reap(launcher: Pid) {
 }
 
 /// Polls; a signal ends it early, with nothing ready.
-fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), BoxError> {
+fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), SandboxError> {
     match rustix::event::poll(polled, Some(&timespec(timeout))) {
         Ok(_) => Ok(()),
         Err(Errno::INTR) => {
@@ -336,6 +336,6 @@ fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), BoxError> {
             }
             Ok(())
         }
-        Err(errno) => Err(BoxError::machine("poll")(errno)),
+        Err(errno) => Err(SandboxError::machine("poll")(errno)),
     }
 }

@@ -8,7 +8,7 @@ use provost_core::run::judge::Lack;
 use rustix::fs::Access;
 
 use super::driver::{Command, Launcher, Stdin};
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::launcher::PROBE;
 use super::probe::FIND;
 use super::profile::Profile;
@@ -27,7 +27,7 @@ impl Launcher {
         &self,
         profile: &Profile,
         programs: &[&str],
-    ) -> Result<Vec<Option<Lack>>, BoxError> {
+    ) -> Result<Vec<Option<Lack>>, SandboxError> {
         let scratch = Scratch::make(&std::env::temp_dir()).map_err(machine)?;
         let found = self.search_with(profile, programs, scratch.path());
         scratch.remove();
@@ -39,7 +39,7 @@ impl Launcher {
         profile: &Profile,
         programs: &[&str],
         scratch: &Path,
-    ) -> Result<Vec<Option<Lack>>, BoxError> {
+    ) -> Result<Vec<Option<Lack>>, SandboxError> {
         let mut profile = profile.clone();
         profile.limits.wall_seconds = SECONDS;
         let words = [OWN_PROGRAM, PROBE, FIND].into_iter();
@@ -64,8 +64,8 @@ impl Launcher {
     }
 }
 
-fn machine(source: io::Error) -> BoxError {
-    BoxError::Machine {
+fn machine(source: io::Error) -> SandboxError {
+    SandboxError::Machine {
         what: "a look for programs",
         source,
     }

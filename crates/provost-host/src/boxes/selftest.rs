@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::availability::kernel;
 use super::driver::{Command, Launcher, Stdin};
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::launcher::PROBE;
 pub use super::probe::Probe;
 use super::probe::trials;
@@ -72,7 +72,7 @@ pub struct Ground {
 
 impl Ground {
     /// What a self-test of `profile` would stand on now.
-    pub fn of(launcher: &Launcher, profile: &Profile) -> Result<Self, BoxError> {
+    pub fn of(launcher: &Launcher, profile: &Profile) -> Result<Self, SandboxError> {
         let boot = fs::read_to_string(BOOT).map_err(machine)?;
         Ok(Self {
             kernel: kernel(),
@@ -103,18 +103,18 @@ impl Report {
     }
 }
 
-fn machine(source: io::Error) -> BoxError {
-    BoxError::Machine {
+fn machine(source: io::Error) -> SandboxError {
+    SandboxError::Machine {
         what: "the self-test",
         source,
     }
 }
 
 /// Sends a probe through `profile` and reports what it could do.
-pub fn run(launcher: &Launcher, profile: &Profile, outside: &Outside) -> Result<Report, BoxError> {
+pub fn run(launcher: &Launcher, profile: &Profile, outside: &Outside) -> Result<Report, SandboxError> {
     let task = outside.task(profile).map_err(machine)?;
     let profile = &opened(profile, task.tcp);
-    let task = serde_json::to_string(&task).map_err(BoxError::Profile)?;
+    let task = serde_json::to_string(&task).map_err(SandboxError::Profile)?;
     let program = if lacks!(profile, Root) {
         let program = fs::canonicalize(&launcher.exe).map_err(machine)?;
         program.to_string_lossy().into_owned()

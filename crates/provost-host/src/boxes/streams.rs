@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::error::BoxError;
+use super::error::SandboxError;
 
 /// The most that is held in memory until the end is known.
 const LONGEST_TAIL: u64 = 256 << 10;
@@ -106,12 +106,12 @@ impl Scrubbed {
 
 impl Stream {
     /// Begins the file at `path` anew.
-    pub(crate) fn create(pipe: OwnedFd, path: &Path, limit: u64) -> Result<Self, BoxError> {
-        let file = File::create(path).map_err(|source| BoxError::Output {
+    pub(crate) fn create(pipe: OwnedFd, path: &Path, limit: u64) -> Result<Self, SandboxError> {
+        let file = File::create(path).map_err(|source| SandboxError::Output {
             path: path.into(),
             source,
         })?;
-        rustix::io::ioctl_fionbio(&pipe, true).map_err(BoxError::machine("a pipe"))?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(SandboxError::machine("a pipe"))?;
         Ok(Self {
             pipe: Some(pipe),
             path: path.into(),
@@ -138,7 +138,7 @@ impl Stream {
     }
 
     /// Takes what there is without waiting; answers whether there may be more.
-    pub(crate) fn read(&mut self) -> Result<bool, BoxError> {
+    pub(crate) fn read(&mut self) -> Result<bool, SandboxError> {
         let Some(pipe) = &self.pipe else {
             return Ok(false);
         };
@@ -159,12 +159,12 @@ impl Stream {
             }
             Err(Errno::AGAIN) => Ok(false),
             Err(Errno::INTR) => Ok(true),
-            Err(errno) => Err(BoxError::machine("a pipe")(errno)),
+            Err(errno) => Err(SandboxError::machine("a pipe")(errno)),
         }
     }
 
     /// Takes the rest, and says what the file holds. The writers must be dead.
-    pub(crate) fn finish(&mut self) -> Result<StreamFacts, BoxError> {
+    pub(crate) fn finish(&mut self) -> Result<StreamFacts, SandboxError> {
         while self.read()? {}
         let rest = match &mut self.scrubber {
             Some(scrubbed) => scrubbed.finish(&mut self.kept),
@@ -177,8 +177,8 @@ impl Stream {
         result.map_err(|source| self.unwritable(source))
     }
 
-    fn unwritable(&self, source: io::Error) -> BoxError {
-        BoxError::Output {
+    fn unwritable(&self, source: io::Error) -> SandboxError {
+        SandboxError::Output {
             path: self.path.clone(),
             source,
         }

@@ -17,7 +17,7 @@ use super::prepare::Ready;
 use super::{Machine, git};
 use crate::boxes::selftest::recall::{self, Recalled};
 use crate::boxes::selftest::{Ground, Outside, Probe};
-use crate::boxes::{self, BoxError, Profile};
+use crate::boxes::{self, SandboxError, Profile};
 use crate::git::{Batch, Repository};
 
 impl Machine {
@@ -58,7 +58,7 @@ impl Machine {
 
 impl Machine {
     /// What probes found out about the box `profile`, now or earlier.
-    fn test(&self, profile: &Profile) -> Result<Recalled, BoxError> {
+    fn test(&self, profile: &Profile) -> Result<Recalled, SandboxError> {
         let memory = (&*self.places.cache, &[&*self.places.cache][..]);
         let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
         recall::test(&self.launcher, profile, memory, outside)
@@ -90,7 +90,7 @@ impl Machine {
     }
 
     /// The digest of what of the box `profile` makes its walls.
-    fn shape_of(&self, profile: &Profile) -> Result<String, BoxError> {
+    fn shape_of(&self, profile: &Profile) -> Result<String, SandboxError> {
         recall::shape(profile, &[&*self.places.cache]).digest()
     }
 

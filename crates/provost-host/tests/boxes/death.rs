@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use provost_host::boxes::{Birth, BoxError, How, bury};
+use provost_host::boxes::{Birth, SandboxError, How, bury};
 
 use crate::stage::{Request, Stage, for_each_box, for_each_user};
 
@@ -216,7 +216,7 @@ fn a_process_is_buried_once_and_never_a_stranger() {
         ..birth.clone()
     };
     let patience = Duration::from_secs(5);
-    let bury = |birth: &Birth| -> Result<bool, BoxError> { bury(birth, patience) };
+    let bury = |birth: &Birth| -> Result<bool, SandboxError> { bury(birth, patience) };
     assert!(!bury(&stranger).unwrap());
     assert!(child.try_wait().unwrap().is_none());
     assert!(bury(&birth).unwrap());

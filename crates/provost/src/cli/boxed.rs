@@ -15,7 +15,7 @@ use provost_core::size;
 use provost_core::tier::Tier;
 use provost_engine::opening::Origin as _;
 use provost_host::boxes::{
-    self, BoxError, Command, Control, Ended, How, Launcher, Network, Profile, Stdin,
+    self, SandboxError, Command, Control, Ended, How, Launcher, Network, Profile, Stdin,
 };
 use provost_host::machine::user_toolchain;
 use serde_json::json;
@@ -185,7 +185,7 @@ fn places(
 }
 
 /// What became of a command that `who` ran in a box.
-pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, BoxError>) -> Outcome {
+pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, SandboxError>) -> Outcome {
     let ended = match ended {
         Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
         ended => ended?,
@@ -253,10 +253,10 @@ fn answer(who: &str, how: How, limits: &boxes::Limits) -> Answer {
 }
 
 /// A program that the box was made for and that could not be executed in it.
-fn not_started(who: &str, error: &BoxError) -> Answer {
+fn not_started(who: &str, error: &SandboxError) -> Answer {
     let (status, reason) = match error {
-        BoxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
-        BoxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
+        SandboxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
+        SandboxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
         other => (NOT_RUNNABLE, other.to_string()),
     };
     tell(&format!("{who}: {}", error.exec_words().trim_end()));

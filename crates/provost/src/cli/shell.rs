@@ -105,7 +105,7 @@ fn follow_box(
     visit: &Visit,
     command: &Command,
     tick: &mut dyn FnMut(),
-) -> Result<Ended, provost_host::boxes::BoxError> {
+) -> Result<Ended, provost_host::boxes::SandboxError> {
     Launcher::own()
         .start_with(&visit.profile, command, Outlet::default(), |birth| {
             visit.born(birth)

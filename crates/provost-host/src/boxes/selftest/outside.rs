@@ -13,7 +13,7 @@ use provost_core::object::hex;
 use provost_core::tier::Tier;
 
 use super::super::driver::Launcher;
-use super::super::error::BoxError;
+use super::super::error::SandboxError;
 use super::super::launcher::PROBE;
 use super::super::probe::{CANARY, Hidden, Probe, Task, VICTIM};
 use super::super::profile::{Mount, Profile};
@@ -43,8 +43,8 @@ pub struct Outside {
 
 impl Outside {
     /// Puts up a secret, listeners and a process; `launcher` is the process's program.
-    pub fn new(launcher: &Launcher) -> Result<Self, BoxError> {
-        Self::put_up(launcher).map_err(|source| BoxError::Machine {
+    pub fn new(launcher: &Launcher) -> Result<Self, SandboxError> {
+        Self::put_up(launcher).map_err(|source| SandboxError::Machine {
             what: "the targets of the self-test",
             source,
         })

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::sha256;
 
 use super::{Ground, Outside, Report, kept};
-use crate::boxes::{BoxError, Launcher, Mount, Profile};
+use crate::boxes::{SandboxError, Launcher, Mount, Profile};
 use crate::cache;
 
 /// The largest report that is read.
@@ -39,8 +39,8 @@ pub fn test(
     launcher: &Launcher,
     profile: &Profile,
     (directory, private): (&Path, &[&Path]),
-    outside: impl FnOnce() -> Result<Outside, BoxError>,
-) -> Result<Recalled, BoxError> {
+    outside: impl FnOnce() -> Result<Outside, SandboxError>,
+) -> Result<Recalled, SandboxError> {
     let ground = Ground::of(launcher, &shape(profile, private))?;
     let place = place(directory, &ground)?;
     if let Ok(report) = read(&place, &ground) {
@@ -91,8 +91,8 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
     shape
 }
 
-fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, BoxError> {
-    let key = serde_json::to_value(ground).map_err(BoxError::Profile)?;
+fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, SandboxError> {
+    let key = serde_json::to_value(ground).map_err(SandboxError::Profile)?;
     let name = sha256(key.to_string().as_bytes());
     let boxes = directory.join(cache::BOXES).join(&ground.boot);
     Ok(boxes.join(format!("{name}.json")))

@@ -5,7 +5,7 @@ use provost_core::exit::Exit;
 use provost_core::tier::Tier;
 use provost_core::wording::counted;
 use provost_host::boxes::selftest::{self, Outside, Probe, Report};
-use provost_host::boxes::{BoxError, Launcher, Network, Profile, Wall};
+use provost_host::boxes::{SandboxError, Launcher, Network, Profile, Wall};
 use provost_host::machine::user_toolchain;
 use serde_json::json;
 
@@ -53,7 +53,7 @@ pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
     })
 }
 
-fn attack(tier: Tier, network: Network) -> Result<Report, BoxError> {
+fn attack(tier: Tier, network: Network) -> Result<Report, SandboxError> {
     let launcher = Launcher::own();
     let mut profile = Profile::of_tier(tier);
     user_toolchain().add_to(&mut profile);

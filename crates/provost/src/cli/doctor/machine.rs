@@ -4,7 +4,7 @@ use std::fs;
 
 use provost_core::tier::{Processes, Tier};
 use provost_host::boxes::selftest::{self, Outside, Report};
-use provost_host::boxes::{self, Availability, Blocker, BoxError, Launcher, Profile, Rung};
+use provost_host::boxes::{self, Availability, Blocker, SandboxError, Launcher, Profile, Rung};
 use provost_host::machine::user_toolchain;
 
 use super::{Row, State, limits};
@@ -174,7 +174,7 @@ fn held() -> Row {
     }
 }
 
-fn attack() -> Result<Report, BoxError> {
+fn attack() -> Result<Report, SandboxError> {
     let launcher = Launcher::own();
     let mut profile = Profile::of_tier(Tier::Namespaces);
     user_toolchain().add_to(&mut profile);

@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal};
 
 use super::birth::timespec;
 use super::driver::sockets;
-use super::error::BoxError;
+use super::error::SandboxError;
 use super::launcher::{self, LAUNCHER};
 use super::running::{PATIENCE, reap};
 use super::sys::{self, Fork};
@@ -42,14 +42,14 @@ struct Nursery {
 }
 
 /// Has `exe` become the launcher of a box that gets what is `passed`; see [`serve`].
-pub(crate) fn bear(exe: &Path, passed: &[BorrowedFd<'_>; PASSED]) -> Result<Pid, BoxError> {
+pub(crate) fn bear(exe: &Path, passed: &[BorrowedFd<'_>; PASSED]) -> Result<Pid, SandboxError> {
     let nursery = match OWN.take() {
         Some(nursery) if nursery.exe == exe && nursery.pass(passed).is_ok() => nursery,
         // Somebody ended the one there was.
         _ => {
             let nursery = Nursery::start(exe)?;
             // A program that is no launcher may have left already.
-            nursery.pass(passed).map_err(|_| BoxError::LauncherLost)?;
+            nursery.pass(passed).map_err(|_| SandboxError::LauncherLost)?;
             nursery
         }
     };
@@ -59,7 +59,7 @@ pub(crate) fn bear(exe: &Path, passed: &[BorrowedFd<'_>; PASSED]) -> Result<Pid,
 }
 
 impl Nursery {
-    fn start(exe: &Path) -> Result<Self, BoxError> {
+    fn start(exe: &Path) -> Result<Self, SandboxError> {
         let (socket, socket_of_nursery) = sockets()?;
         // Its descriptors are placed by the standard library, so none leaks into a process that
         // another thread starts meanwhile; its environment is empty, so no secret gets near a box.
@@ -70,14 +70,14 @@ impl Nursery {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|source| BoxError::Launcher {
+            .map_err(|source| SandboxError::Launcher {
                 exe: exe.to_owned(),
                 source,
             })?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         Ok(Self {
             exe: exe.to_owned(),
-            process: process.ok_or(BoxError::LauncherLost)?,
+            process: process.ok_or(SandboxError::LauncherLost)?,
             socket,
         })
     }
@@ -87,25 +87,25 @@ impl Nursery {
     }
 
     /// The launcher that was born.
-    fn answer(&self) -> Result<Pid, BoxError> {
+    fn answer(&self) -> Result<Pid, SandboxError> {
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
         let ready = loop {
             match rustix::event::poll(&mut polled, Some(&timespec(PATIENCE))) {
                 Err(Errno::INTR) => {}
-                answer => break answer.map_err(BoxError::machine("poll"))?,
+                answer => break answer.map_err(SandboxError::machine("poll"))?,
             }
         };
         if ready == 0 {
-            return Err(BoxError::LauncherLost);
+            return Err(SandboxError::LauncherLost);
         }
         let answer = wire::receive(&self.socket).map_or(Vec::new(), |(answer, _)| answer);
-        let answer = <[u8; 4]>::try_from(answer).map_err(|_| BoxError::LauncherLost)?;
+        let answer = <[u8; 4]>::try_from(answer).map_err(|_| SandboxError::LauncherLost)?;
         let answer = i32::from_ne_bytes(answer);
         if answer < 0 {
             let errno = Errno::from_raw_os_error(-answer);
-            return Err(BoxError::machine("a launcher")(errno));
+            return Err(SandboxError::machine("a launcher")(errno));
         }
-        Pid::from_raw(answer).ok_or(BoxError::LauncherLost)
+        Pid::from_raw(answer).ok_or(SandboxError::LauncherLost)
     }
 }
 
