@@ -190,13 +190,18 @@ impl Stage {
     }
 
     /// Writes a file of the stage.
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+    pub fn write(&self, name: &str, text: &str) {
+        self.put(name, text.as_bytes());
     }
 
-    /// The same for a program.
+    /// The same for bytes that need not be text.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// Writes a program of the stage.
     pub fn script(&self, name: &str, text: &str) {
         self.write(name, text);
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();

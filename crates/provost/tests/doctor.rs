@@ -33,10 +33,10 @@ mod tests {
         for row in answer["rows"].as_array().unwrap() {
             assert!(!row["name"].as_str().unwrap().is_empty(), "{row}");
             assert!(!row["found"].as_str().unwrap().is_empty(), "{row}");
-            let state = row["state"].as_str().unwrap();
+            let shown = row["state"].as_str().unwrap();
             let states = ["ok", "missing", "not_enforced", "not_tried", "hole"];
-            assert!(states.contains(&state), "{row}");
-            assert!(state != "missing" || row["remedy"].is_string(), "{row}");
+            assert!(states.contains(&shown), "{row}");
+            assert!(shown != "missing" || row["remedy"].is_string(), "{row}");
         }
         for name in [
             "git",

@@ -40,7 +40,7 @@ mod tests {
         let stage = Stage::empty();
         for (name, bytes) in Draft::new("run_00000001").seal(&key(1)) {
             let name = std::str::from_utf8(name.as_bytes()).unwrap();
-            stage.write(&format!("bundle/{name}"), bytes);
+            stage.put(&format!("bundle/{name}"), &bytes);
         }
         stage
     }

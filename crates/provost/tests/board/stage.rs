@@ -92,7 +92,7 @@ impl Board for Stage {
     }
 
     fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        self.write(&format!("repo/{name}"), bytes);
+        self.put(&format!("repo/{name}"), bytes.as_ref());
         name.to_owned()
     }
 }

@@ -12,7 +12,7 @@ const DEAD: &str = "def _forgotten(a):\n    return a\n";
 fn json(stage: &Stage, words: &[&str]) -> Value {
     let said = stage.typed(words);
     assert_eq!(said.exit, 0, "{said:?}");
-    serde_json::from_str(&said.out()).unwrap()
+    serde_json::from_str(said.out()).unwrap()
 }
 
 fn paths(report: &Value) -> Vec<&str> {

@@ -28,7 +28,7 @@ fn a_wrong_command_line_is_refused_like_anything_else() {
         let mut words = words.to_vec();
         words.push("--json");
         let said = stage.typed(&words);
-        let json: serde_json::Value = serde_json::from_str(&said.out()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(said.out()).unwrap();
         assert_eq!(json["code"], "USAGE_ERROR", "{said:?}");
         assert!(json["details"]["hint"].is_string(), "{said:?}");
     }

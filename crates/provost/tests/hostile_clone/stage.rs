@@ -37,7 +37,7 @@ impl Users {
         for name in ["author", "victim/outside"] {
             fs::create_dir_all(stage.path(name)).unwrap();
         }
-        stage.write("victim/private", format!("{SECRET}\n"));
+        stage.write("victim/private", &format!("{SECRET}\n"));
         Self {
             stage,
             heard,
