@@ -150,7 +150,7 @@ fn boxes(
     report: &mut Report,
 ) -> Result<(), BenchError> {
     let turns = length.pick("40", "200");
-    let boxes = programs.example("box_bench", &[turns], ground)?;
+    let boxes = programs.example("sandbox_bench", &[turns], ground)?;
     let (start, bare) = (boxes.of("box"), boxes.of("bare"));
     if boxes.has("bubblewrap") {
         let bubblewrap = boxes.of("bubblewrap");
@@ -193,7 +193,7 @@ impl Programs {
                 "-p",
                 "provost-host",
                 "--example",
-                "box_bench",
+                "sandbox_bench",
                 "--example",
                 "capture_bench",
                 "--example",

@@ -14,6 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent_registry;
 use crate::contract::document::{Document, Permissions};
 use crate::gate::command;
 use crate::gate::proof::{self, Proof};
@@ -21,7 +22,6 @@ use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::{Oid, sha256};
 use crate::path::RepoPath;
-use crate::roster;
 use crate::scope::{self, Scope};
 use crate::tier::Tier;
 use crate::time;
@@ -222,7 +222,7 @@ fn is_broad(path: &RepoPath, is_directory: IsDirectory<'_>) -> bool {
 ///
 /// The word is the file's own: it can make a contract be asked about, and never keep it from that.
 pub fn is_agent(author: &str) -> bool {
-    author == "agent" || author.starts_with("agent:") || roster::names(author)
+    author == "agent" || author.starts_with("agent:") || agent_registry::names(author)
 }
 
 /// What a person is asked about a run.

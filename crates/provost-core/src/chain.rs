@@ -17,7 +17,7 @@ mod tests;
 
 pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
-pub use state::{End, Fact, Hands, Misplaced, Part, Standing, State};
+pub use state::{End, Fact, Misplaced, NodeAgents, Part, Standing, State};
 
 use std::collections::{BTreeMap, BTreeSet};
 

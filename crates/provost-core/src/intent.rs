@@ -10,7 +10,6 @@
 //! says what is done instead.
 
 pub mod answer;
-pub mod carried;
 pub mod claims;
 pub mod conflict;
 pub mod course;
@@ -25,5 +24,6 @@ pub mod request;
 pub mod run;
 pub mod scope;
 pub mod start;
+pub mod unfinished_work;
 pub mod verify;
 pub mod workspace;

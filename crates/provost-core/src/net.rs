@@ -11,7 +11,6 @@
 //! - A message has one reading. What two readers could take for different things is refused.
 
 pub mod address;
-pub mod book;
 pub mod credential;
 pub mod decide;
 pub mod endpoint;
@@ -20,3 +19,4 @@ pub mod framing;
 pub mod model;
 pub mod reply;
 pub mod request;
+pub mod traffic_log;

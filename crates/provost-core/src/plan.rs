@@ -27,9 +27,9 @@ use crate::contract::document::Document;
 use crate::contract::limits::Limits;
 use crate::net::endpoint::Endpoint;
 use crate::object::Oid;
-use crate::run::effect::{Adaptation, Base, Look, NamedBy, Paper};
+use crate::run::effect::{Adaptation, Base, InputFile, NamedBy, ReadOnlyRun};
 use crate::run::fact::{ReviewRun, Reviewer, WorkspaceChoice};
-use crate::run::judge::Looker;
+use crate::run::judge::ReadOnlyAgent;
 use crate::schema;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
@@ -130,7 +130,7 @@ impl Asked {
     }
 
     /// The planner at its desk.
-    pub fn look(&self, limits: Limits) -> Look {
+    pub fn look(&self, limits: Limits) -> ReadOnlyRun {
         let planner = &self.planner;
         let adaptation = planner.adapted.clone().map(|adapted| Adaptation {
             instruction: instruction::render(&self.task)
@@ -151,7 +151,7 @@ impl Asked {
                 .filter_map(|it| Endpoint::parse(it).ok())
                 .collect(),
         };
-        Look {
+        ReadOnlyRun {
             run_id: self.plan_id.clone(),
             who: "planner",
             base: Base {
@@ -176,7 +176,7 @@ impl Asked {
     }
 
     /// What a command is told on its standard input, and finds as a file.
-    pub fn paper(&self) -> Paper {
+    pub fn paper(&self) -> InputFile {
         let mut value = json!({
             "task": self.task,
             "base": self.base_commit,
@@ -184,7 +184,7 @@ impl Asked {
             "answer_schema": self.task.answer().schema(),
         });
         value["plan_id"] = json!(self.plan_id);
-        Paper {
+        InputFile {
             place: REQUEST,
             variable: "PROVOST_REQUEST",
             bytes: format!("{value:#}\n").into_bytes(),
@@ -193,7 +193,7 @@ impl Asked {
 
     /// The text that the planner left, or why its word cannot be taken.
     pub fn heard<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
-        let planner = Looker {
+        let planner = ReadOnlyAgent {
             who: "planner",
             leaves: "plan",
             code: Code::PlanInvalid,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The signs of life of a box, seen from outside. All times are since its beginning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stillness {
+pub struct Inactivity {
     said: u64,
     files: Option<u64>,
     /// When something was different for the last time.
@@ -18,7 +18,7 @@ pub struct Stillness {
     known: Duration,
 }
 
-impl Stillness {
+impl Inactivity {
     /// Takes in what was said until `now`: bytes of output, or events of an agent that can tell
     /// work from waiting.
     pub fn hear(&mut self, now: Duration, said: u64) {
@@ -56,7 +56,7 @@ mod tests {
     use Sign::{Files, Said};
 
     fn lasting(signs: &[(u64, Sign)]) -> u64 {
-        let mut stillness = Stillness::default();
+        let mut stillness = Inactivity::default();
         for (second, sign) in signs {
             let at = Duration::from_secs(*second);
             match sign {

@@ -16,7 +16,7 @@ pub mod table;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alias::Reading;
+use crate::file_system_names::Reading;
 use crate::path::{RawPath, RepoPath};
 use crate::scope::Scope;
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::json;
 use crate::object::sha256;
-use crate::own::{Purpose, Secret};
+use crate::user_secret::{Purpose, Secret};
 
 /// What the first record of a chain names as its predecessor.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";

@@ -45,7 +45,7 @@ pub struct Candidate {
 
 /// What somebody wants kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct RetentionRequest {
     /// This many of the newest runs.
     pub keep: usize,
     /// Everything that began at this time or later.
@@ -114,7 +114,7 @@ pub fn together(runs: impl IntoIterator<Item = Standing>) -> Standing {
 }
 
 /// Decides about the run that is number `place` of all, counted from the newest, which is 0.
-pub fn judge(run: &Candidate, place: usize, wish: Wish) -> Fate {
+pub fn judge(run: &Candidate, place: usize, wish: RetentionRequest) -> Fate {
     let old = wish
         .since
         .map(|since| run.began.is_some_and(|began| began < since));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_what_is_done_with_goes() {
-        let goes = |standing| judge(&run(standing), 0, Wish::default()) == Fate::Goes;
+        let goes = |standing| judge(&run(standing), 0, RetentionRequest::default()) == Fate::Goes;
         let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
         assert_eq!(
             gone,
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_age_opens_work_that_has_not_landed_and_nothing_that_goes_on() {
-        let wish = |since| Wish {
+        let wish = |since| RetentionRequest {
             keep: 0,
             since: Some(since),
         };
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_newest_and_the_work_of_lost_attempts_stay() {
-        let wish = Wish {
+        let wish = RetentionRequest {
             keep: 2,
             since: None,
         };
@@ -217,7 +217,7 @@ mod tests {
         let mut lost = run(Standing::Landed);
         lost.salvaged = true;
         assert_eq!(judge(&lost, 2, wish), Fate::GoesButSalvage);
-        let aged = Wish {
+        let aged = RetentionRequest {
             keep: 2,
             since: Some(1001),
         };

@@ -20,7 +20,7 @@ use crate::schema::read::{Unfit, read};
 
 /// Where a reviewer finds what it looks at, and where it leaves its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Desk {
+pub struct ReviewPaths {
     /// Where it starts; there is nothing in it.
     pub start: &'static str,
     /// The candidate, read-only.
@@ -38,7 +38,7 @@ pub struct Desk {
 }
 
 /// The places of every review.
-pub const DESK: Desk = Desk {
+pub const DESK: ReviewPaths = ReviewPaths {
     start: "/review",
     tree: "/workspace",
     patch: "/run/provost/review/patch.diff",

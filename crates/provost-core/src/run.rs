@@ -11,7 +11,7 @@
 //! - An attempt that is mended stays in the state with its refusal; see [`fix`].
 
 mod consent;
-mod crossed;
+mod cross_tests;
 pub mod effect;
 pub mod fact;
 pub mod fix;
@@ -23,7 +23,7 @@ pub mod spent;
 mod state;
 pub mod why;
 
-pub use crossed::Round;
+pub use cross_tests::Round;
 pub use next::Next;
 pub use state::{BadLedger, Misplaced, Site, State};
 

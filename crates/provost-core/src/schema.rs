@@ -17,13 +17,13 @@ mod tests;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
+use crate::agent_registry::AgentRegistry;
 use crate::bundle::report::{
     EvidenceBundle, EvidenceReport, OrchestratorEvent, ReexecReport, ReviewReport, RunManifest,
     TaskResult, TestReport, WorkReport,
 };
 use crate::contract::RESULT_SCHEMA_TEXT;
 use crate::contract::document::Document;
-use crate::roster::AgentRegistry;
 
 /// A format, by the name of its schema.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::alias;
 use crate::code::Code;
+use crate::file_system_names;
 use crate::path::{LONGEST, PathError, RawPath, RepoPath};
 use crate::protect::{self, Extra, Protection};
 use crate::verdict::Verdict;
@@ -145,7 +145,7 @@ impl Scope {
         // By components, so that everything below a path follows it at once.
         paths.sort_by(|a, b| a.parts().cmp(b.parts()));
         paths.dedup_by(|later, earlier| later.is_within(earlier));
-        let folded = |path: &RepoPath| alias::fold_path(path.as_str().as_bytes());
+        let folded = |path: &RepoPath| file_system_names::fold_path(path.as_str().as_bytes());
         Self {
             folded: paths.iter().map(folded).collect(),
             entries: paths,
@@ -178,7 +178,7 @@ impl Scope {
         if self.folded.is_empty() {
             return false;
         }
-        let path = alias::fold_path(path.as_bytes());
+        let path = file_system_names::fold_path(path.as_bytes());
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut ends = ends.map(|(at, _)| at).chain([path.len()]);
         ends.any(|end| self.folded.contains(&path[..end]))

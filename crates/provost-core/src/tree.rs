@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::alias;
 use crate::change::{Change, Node};
+use crate::file_system_names;
 use crate::object::{Collision, Kind, Mode, ObjectFormat, Oid};
 use crate::path::{LONGEST, RawPath};
 
@@ -83,7 +83,7 @@ pub fn name_is_safe(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
         && name != b".."
-        && !alias::is_git(name)
+        && !file_system_names::is_git(name)
         && !name.contains(&b'/')
         && !name.contains(&0)
 }

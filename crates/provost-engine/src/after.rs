@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::ports::{
-    Clock, Control, Ledger, Observer, PortError, Progress, Registry, Signer, Watch, Wish,
+    Clock, Control, Ledger, Observer, ObserverChoice, PortError, Progress, Registry, Signer, Watch,
 };
 
 /// The bundle of a sealed run, which nobody else writes to.
@@ -60,7 +60,7 @@ pub struct AfterPorts<'a, T: ?Sized> {
 }
 
 /// What one process does to one sealed run.
-pub(crate) struct Chapter<'p, 'a, T: ?Sized> {
+pub(crate) struct AfterSeal<'p, 'a, T: ?Sized> {
     pub(crate) ports: &'p mut AfterPorts<'a, T>,
     pub(crate) state: State,
     pub(crate) after: Box<dyn Ledger>,
@@ -69,7 +69,7 @@ pub(crate) struct Chapter<'p, 'a, T: ?Sized> {
     from: u64,
 }
 
-impl<'p, 'a, T: ?Sized> Chapter<'p, 'a, T> {
+impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
     /// Begins a chapter of the run `run_id`, and says what is known of those before.
     ///
     /// `fits` may refuse the run before anything is touched or looked into closer.
@@ -257,13 +257,13 @@ pub(crate) fn verified(
 }
 
 /// A watch without a lease: a sealed run holds none.
-pub(crate) struct Looking<'a>(pub(crate) &'a mut dyn Observer);
+pub(crate) struct UnleasedWatch<'a>(pub(crate) &'a mut dyn Observer);
 
-impl Watch for Looking<'_> {
+impl Watch for UnleasedWatch<'_> {
     fn tick(&mut self, progress: &Progress) -> Control {
         match self.0.goes_on(progress) {
-            Wish::GoOn => Control::Continue,
-            Wish::Cancel => Control::Cancel,
+            ObserverChoice::GoOn => Control::Continue,
+            ObserverChoice::Cancel => Control::Cancel,
         }
     }
 }

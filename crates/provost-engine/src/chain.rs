@@ -8,7 +8,9 @@
 
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
-use provost_core::chain::{Chain, End, Fact, Hands, Merge, Next, Part, Standing, State, report};
+use provost_core::chain::{
+    Chain, End, Fact, Merge, Next, NodeAgents, Part, Standing, State, report,
+};
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::contract::document::Document;
@@ -17,39 +19,39 @@ use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 
 use crate::plan;
-use crate::ports::{Bundle, Clock, Ledger, PortError, Signer, Wish};
+use crate::ports::{Bundle, Clock, Ledger, ObserverChoice, PortError, Signer};
 
 /// The file of a chain that says what it came to.
 pub const REPORT: &str = "report.json";
 
 /// Runs nodes, several at once.
-pub trait Crew {
+pub trait PartRunner {
     /// A name for a run that nobody had before.
     fn name(&mut self) -> Result<String, PortError>;
 
     /// One commit with all that `merge` names, kept by a ref for the run `run_id`. The same merge
     /// is the same commit.
-    fn join(&mut self, run_id: &str, merge: &Merge) -> Result<Joined, PortError>;
+    fn join(&mut self, run_id: &str, merge: &Merge) -> Result<MergedNeeds, PortError>;
 
     /// Begins the run of a node, and does not wait for it.
-    fn begin(&mut self, order: Order) -> Result<(), PortError>;
+    fn begin(&mut self, order: NodeStart) -> Result<(), PortError>;
 
     /// Brings a run to its end that somebody else left, and does not wait for it.
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError>;
 
     /// Runs the commands of the contract that was divided on all results together.
-    fn test(&mut self, order: &Together) -> Result<Verdict, PortError>;
+    fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError>;
 
     /// Waits until one of the runs ends that were begun or taken up.
     fn ended(&mut self) -> Result<Came, PortError>;
 
     /// Tells whoever looks on; the answer says whether somebody wants the chain to end.
-    fn tell(&mut self, line: &str) -> Wish;
+    fn tell(&mut self, line: &str) -> ObserverChoice;
 }
 
 /// What came of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Joined {
+pub enum MergedNeeds {
     /// One commit.
     Clean(Oid),
     /// Paths that do not go together.
@@ -58,7 +60,7 @@ pub enum Joined {
 
 /// A node, to be run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct NodeStart {
     /// Its name.
     pub node: String,
     /// The run.
@@ -73,7 +75,7 @@ pub struct Order {
 
 /// All results of a chain, to be tested.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Together {
+pub struct CombinedResults {
     /// By which name it is tested; no run has it.
     pub run_id: String,
     /// The contract that was divided, with the commit that the chain starts from.
@@ -102,7 +104,7 @@ pub enum Came {
 /// What a chain is driven through.
 pub struct Ports<'a> {
     /// Runs nodes.
-    pub crew: &'a mut dyn Crew,
+    pub crew: &'a mut dyn PartRunner,
     /// Remembers.
     pub ledger: &'a mut dyn Ledger,
     /// Keeps the report.
@@ -129,12 +131,12 @@ pub struct Task<'a> {
     /// Whether nodes that were refused are run again.
     pub again: bool,
     /// Who works, as the call says.
-    pub hands: &'a Hands,
+    pub hands: &'a NodeAgents,
 }
 
 impl Task<'_> {
     /// Who works for `node`.
-    fn hands(&self, node: &str) -> Option<Hands> {
+    fn hands(&self, node: &str) -> Option<NodeAgents> {
         let checked = self.chain.nodes.iter().find(|it| it.id == node)?;
         let mut hands = self.hands.clone();
         if let Some(agent) = &checked.agent {
@@ -232,7 +234,7 @@ fn refuse_other_hands(task: &Task<'_>, state: &State) -> Result<(), PortError> {
 }
 
 /// Who works, for a person.
-fn words(hands: &Hands) -> String {
+fn words(hands: &NodeAgents) -> String {
     let review = match &hands.review {
         Some(review) => format!("the reviewer `{review}`"),
         None => "no reviewer".to_owned(),
@@ -250,21 +252,21 @@ fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(),
     let mut contract = whole.ok_or_else(|| bug("nothing was divided"))?;
     contract.rollback.baseline_ref = task.base.to_string();
     let run_id = ports.crew.name()?;
-    if ports.crew.tell("testing all results together") == Wish::Cancel {
+    if ports.crew.tell("testing all results together") == ObserverChoice::Cancel {
         let verdict = Verdict::deny(Code::Cancelled, "was not tested: the chain was cancelled");
         let commit = None;
         return record(ports, task, state, Fact::Tested { commit, verdict });
     }
     let (commit, verdict) = match ports.crew.join(&run_id, &merge)? {
-        Joined::Clean(commit) => {
-            let order = Together {
+        MergedNeeds::Clean(commit) => {
+            let order = CombinedResults {
                 run_id,
                 contract,
                 commit: commit.clone(),
             };
             (Some(commit), ports.crew.test(&order)?)
         }
-        Joined::Conflict(paths) => {
+        MergedNeeds::Conflict(paths) => {
             let reason = format!(
                 "the results do not go together: {} in conflict, `{}`",
                 counted(paths.len(), "path"),
@@ -294,13 +296,13 @@ fn start(
     let merge = state.base(task.chain, at);
     let merge = merge.ok_or_else(|| PortError::new(Code::Bug, "a need has no result"))?;
     let run_id = ports.crew.name()?;
-    if ports.crew.tell(&format!("{node}: {run_id} begins")) == Wish::Cancel {
+    if ports.crew.tell(&format!("{node}: {run_id} begins")) == ObserverChoice::Cancel {
         let verdict = Verdict::deny(Code::Cancelled, "the chain was cancelled");
         return record(ports, task, state, Fact::NotRun { node, verdict });
     }
     let base_commit = match ports.crew.join(&run_id, &merge)? {
-        Joined::Clean(commit) => commit,
-        Joined::Conflict(paths) => {
+        MergedNeeds::Clean(commit) => commit,
+        MergedNeeds::Conflict(paths) => {
             let reason = format!(
                 "the results it needs do not go together: {} in conflict, `{}`",
                 counted(paths.len(), "path"),
@@ -330,7 +332,7 @@ fn start(
         chain: task.id.to_owned(),
         node: node.clone(),
     });
-    ports.crew.begin(Order {
+    ports.crew.begin(NodeStart {
         part,
         node,
         run_id,

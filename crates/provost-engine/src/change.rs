@@ -11,13 +11,13 @@
 //! - A chain begins with what was declared, whoever had to write that down.
 
 mod analyse;
-mod carry;
 mod finish;
-mod look;
 mod manage;
 pub mod ports;
+mod queries;
 mod recovery;
 mod start;
+mod unfinished_work;
 
 use provost_core::bundle::change as evidence;
 use provost_core::bundle::layout::ATTESTATION;
@@ -33,13 +33,13 @@ use serde_json::{Value, json};
 
 pub use analyse::analyse;
 pub use finish::finish;
-pub use look::{blast, budget, claims, compare, gates, make_receipt, meant, touched, verify};
 pub use manage::{check, clear, get, list, promote, renew, renew_all};
+pub use queries::{blast, budget, claims, compare, gates, make_receipt, meant, touched, verify};
 pub use recovery::{gc, recover, reset};
 pub use start::start;
 
 use crate::ports::{Clock, Lens, PortError, Signer};
-use ports::{Checkout, Chronicle, IntentRegistry, Names, Shelf};
+use ports::{AnalysisStore, ChangeEvidence, Checkout, FreshNames, IntentRegistry};
 
 /// Who asks: one agent from when it came to when it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +67,15 @@ pub struct Ports<'a> {
     /// The structure of the code.
     pub lens: &'a dyn Lens,
     /// The runs of the session.
-    pub shelf: &'a mut dyn Shelf,
+    pub shelf: &'a mut dyn AnalysisStore,
     /// The evidence.
-    pub chronicle: &'a mut dyn Chronicle,
+    pub chronicle: &'a mut dyn ChangeEvidence,
     /// The key.
     pub signer: &'a dyn Signer,
     /// The time.
     pub clock: &'a dyn Clock,
     /// New names.
-    pub names: &'a dyn Names,
+    pub names: &'a dyn FreshNames,
     /// Whether somebody still lives.
     pub alive: &'a dyn Fn(&Owner) -> bool,
 }

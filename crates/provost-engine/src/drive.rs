@@ -1,8 +1,8 @@
 //! Drives one run to its end, from wherever its ledger says it stands.
 
 mod consent;
-mod hidden;
-mod mend;
+mod fix;
+mod secrets;
 
 pub use consent::{approve, reject};
 
@@ -18,11 +18,11 @@ use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
 
 use crate::ports::{
-    Bundle, Clock, Control, Host, Ledger, Observer, PortError, Progress, Registry, Signer, Watch,
-    Wish,
+    Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
+    Signer, Watch,
 };
 use crate::seal;
-pub use hidden::secret_words;
+pub use secrets::secret_words;
 
 /// How long a lease lasts unless it is renewed.
 const LEASE_MS: i64 = 600_000;
@@ -73,7 +73,7 @@ pub fn keep_source(
 
 /// Begins a run: the base is kept, the contract in the bundle and the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
-    hidden::refuse_secret(ports.host, &opened)?;
+    secrets::refuse_secret(ports.host, &opened)?;
     let contract = serde_json::to_vec_pretty(&opened.contract)
         .map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put(CONTRACT, &contract)?;
@@ -102,13 +102,15 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             Next::Do(step) => {
                 let mut wish = ports.observer.begins(&state, step);
                 if state.cancel.is_some() {
-                    wish = Wish::Cancel;
+                    wish = ObserverChoice::Cancel;
                 }
                 record(ports, &mut state, Fact::Started { step })?;
                 match wish {
                     // What was done is saved and what was left removed, whoever wants the end.
-                    Wish::Cancel if !matches!(step, Step::Capture | Step::Clean) => cancelled(step),
-                    Wish::Cancel | Wish::GoOn => perform(ports, &state, step)?,
+                    ObserverChoice::Cancel if !matches!(step, Step::Capture | Step::Clean) => {
+                        cancelled(step)
+                    }
+                    ObserverChoice::Cancel | ObserverChoice::GoOn => perform(ports, &state, step)?,
                 }
             }
             Next::Ask => state.ask(),
@@ -120,7 +122,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                 Fact::judged(Judgement { gate, verdict })
             }
             Next::Lose => Fact::Lost {},
-            Next::Trigger(gate) => mend::trigger(ports, &state, gate),
+            Next::Trigger(gate) => fix::trigger(ports, &state, gate),
             Next::Exhaust { fixes } => Fact::Exhausted { fixes },
             Next::Finish(verdict) => Fact::Finished { verdict },
             Next::Seal => {
@@ -168,7 +170,7 @@ fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), Po
         ..state.names.clone()
     };
     let about = (&names, state.attempt, now.clone());
-    let (event, fact) = hidden::event(ports.host, fact, about)?;
+    let (event, fact) = secrets::event(ports.host, fact, about)?;
     let mut after = state.clone();
     after.apply(fact).map_err(|misplaced| {
         PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
@@ -209,8 +211,8 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
             host.agent(&agent, watch).map(Fact::AgentEnded)
         }),
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
-        Effect::Review(order) => return mend::review(ports, state, &order),
-        Effect::Fix(order) => return mend::mend(ports, state, &order),
+        Effect::Review(order) => return fix::review(ports, state, &order),
+        Effect::Fix(order) => return fix::mend(ports, state, &order),
         Effect::Accept(order) => watched(ports, state, |host, watch| {
             host.accept(&order, watch).map(Fact::TestsRan)
         }),
@@ -300,7 +302,7 @@ struct LeaseWatch<'a> {
 
 impl Watch for LeaseWatch<'_> {
     fn tick(&mut self, progress: &Progress) -> Control {
-        if self.observer.goes_on(progress) == Wish::Cancel {
+        if self.observer.goes_on(progress) == ObserverChoice::Cancel {
             return Control::Cancel;
         }
         let now = self.clock.millis();

@@ -92,7 +92,7 @@ pub enum MergeOutcome {
 pub type LandPorts<'a> = AfterPorts<'a, dyn Target + 'a>;
 
 /// One landing of one run.
-type Chapter<'p, 'a> = after::Chapter<'p, 'a, dyn Target + 'a>;
+type Chapter<'p, 'a> = after::AfterSeal<'p, 'a, dyn Target + 'a>;
 
 /// What the target holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

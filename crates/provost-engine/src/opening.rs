@@ -5,17 +5,17 @@
 //! - What the run is held to comes from the base commit, or from the person who began it.
 //! - A refusal here has opened no run, and says what to do.
 
-mod again;
 pub(crate) mod agent;
-mod foreseen;
+mod preflight;
+mod retry;
 
 pub use agent::is_granted;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-pub use again::{Again, again};
-pub use foreseen::{Foreseen, foresee};
+pub use preflight::{Preflight, foresee};
+pub use retry::{RetryRequest, again};
 
 use provost_core::agent::launch::Answer;
 use provost_core::approval::{self, Widening};

@@ -18,7 +18,7 @@ use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::plan::{self, Asked, Task, layout};
 use provost_core::policy::Policy;
-use provost_core::run::effect::{Look, Paper};
+use provost_core::run::effect::{InputFile, ReadOnlyRun};
 use provost_core::run::fact::{ResultFile, ReviewRun, WorkspaceChoice};
 use provost_core::verdict::Verdict;
 use serde::Serialize;
@@ -27,14 +27,14 @@ use crate::opening::{self, Agent, Origin, agent};
 use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
 /// Lets somebody look at a tree.
-pub trait Desk {
+pub trait PlannerHost {
     /// Lets whoever `order` names look until it ends or `watch` ends it, in a box that a probe tried
     /// to get out of. A command is `told` what it has to know. When the call returns, every process
     /// of the box is dead.
     fn look(
         &mut self,
-        order: &Look,
-        papers: &[Paper],
+        order: &ReadOnlyRun,
+        papers: &[InputFile],
         told: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError>;
@@ -99,7 +99,7 @@ pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<
 /// What a plan is made through.
 pub struct Ports<'a> {
     /// Lets the planner look.
-    pub desk: &'a mut dyn Desk,
+    pub desk: &'a mut dyn PlannerHost,
     /// Keeps the record.
     pub bundle: &'a mut dyn Bundle,
     /// Signs it.

@@ -295,7 +295,7 @@ pub trait Clock {
 /// Looks on, for a person.
 pub trait Observer {
     /// Something is about to begin; the answer says whether somebody wants it not to.
-    fn begins(&mut self, state: &State, step: Step) -> Wish;
+    fn begins(&mut self, state: &State, step: Step) -> ObserverChoice;
 
     /// Who wants the run to end, once somebody does.
     fn cancel(&mut self) -> Option<Cancel>;
@@ -304,12 +304,12 @@ pub trait Observer {
     fn judged(&mut self, gate: Gate, verdict: &Verdict);
 
     /// A long effect goes on; the answer says whether somebody wants it to end.
-    fn goes_on(&mut self, progress: &Progress) -> Wish;
+    fn goes_on(&mut self, progress: &Progress) -> ObserverChoice;
 }
 
 /// What the person who looks on wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ObserverChoice {
     /// Go on.
     GoOn,
     /// Cancel the run.

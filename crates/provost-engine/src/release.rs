@@ -11,7 +11,7 @@ use provost_core::code::Code;
 use crate::ports::{Clock, Ledger, PortError};
 
 /// What somebody wants taken away.
-pub struct Order<'a> {
+pub struct LeaseRelease<'a> {
     /// The lease as it is now.
     pub release: Release<'a>,
     /// The digest of what the person has seen.
@@ -28,7 +28,7 @@ pub struct Order<'a> {
 pub fn release(
     ledger: &mut dyn Ledger,
     clock: &dyn Clock,
-    order: &Order<'_>,
+    order: &LeaseRelease<'_>,
     take: impl FnOnce(&str, u64) -> Result<bool, PortError>,
 ) -> Result<bool, PortError> {
     let Release { run_id, fence, .. } = order.release;

@@ -25,13 +25,13 @@ use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::{State, effect};
 use serde_json::json;
 
-use crate::after::{self, AfterPorts, Looking};
+use crate::after::{self, AfterPorts, UnleasedWatch};
 use crate::land::Changed;
 use crate::ports::{Bundle, Clock, Kept, PortError, Watch};
 use crate::seal::{self, Made};
 
 /// Does on this machine what a sealed run did on some machine.
-pub trait Bench {
+pub trait ReplayHost {
     /// Makes sure that the trees of the run are there; `pack` has what only the run has.
     fn trees(&mut self, base: &Oid, tree: &Oid, pack: Vec<u8>) -> Result<(), PortError>;
 
@@ -64,7 +64,7 @@ pub trait Bench {
 }
 
 /// The ports that a replay goes through.
-pub type ReplayPorts<'a> = AfterPorts<'a, dyn Bench + 'a>;
+pub type ReplayPorts<'a> = AfterPorts<'a, dyn ReplayHost + 'a>;
 
 /// What came of building a bundle again.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ pub struct Rehydrated {
 
 /// Builds every file of the sealed run `run_id` again that follows from its ledger and its trees.
 pub fn rehydrate(
-    bench: &mut dyn Bench,
+    bench: &mut dyn ReplayHost,
     evidence: &dyn after::Sealed,
     (pins, trusted): (&Pins, &[PublicKey]),
     clock: &dyn Clock,
@@ -119,7 +119,12 @@ pub fn rehydrate(
 }
 
 /// What only the machine can make, made again; objects are proven by verification.
-fn made(bench: &mut dyn Bench, sealed: &Sealed, state: &State, found: &mut Differences) -> Made {
+fn made(
+    bench: &mut dyn ReplayHost,
+    sealed: &Sealed,
+    state: &State,
+    found: &mut Differences,
+) -> Made {
     let mut made = Made::default();
     let last = attempts::last(state);
     if let Some(last) = &last {
@@ -138,7 +143,7 @@ fn made(bench: &mut dyn Bench, sealed: &Sealed, state: &State, found: &mut Diffe
 
 /// The patch of one attempt, which was sealed as the file `name`.
 fn made_again(
-    bench: &mut dyn Bench,
+    bench: &mut dyn ReplayHost,
     sealed: &Sealed,
     state: &State,
     (attempt, name): (&Attempt<'_>, &str),
@@ -247,7 +252,7 @@ pub struct Reexecuted {
 /// Does the gates and the acceptance commands of the sealed run `run_id` again, which this process
 /// holds the lock of.
 pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted, PortError> {
-    let (mut chapter, _) = after::Chapter::begin(ports, run_id, |_| Ok(()))?;
+    let (mut chapter, _) = after::AfterSeal::begin(ports, run_id, |_| Ok(()))?;
     let start = ReplayStart::next(chapter.after.records());
     chapter.note(REPLAY_STARTED, &start)?;
     let found = again(&mut chapter, &start);
@@ -269,7 +274,7 @@ pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted
 }
 
 /// One replay of one run.
-type Chapter<'p, 'a> = after::Chapter<'p, 'a, dyn Bench + 'a>;
+type Chapter<'p, 'a> = after::AfterSeal<'p, 'a, dyn ReplayHost + 'a>;
 
 fn again(chapter: &mut Chapter<'_, '_>, start: &ReplayStart) -> Result<Differences, PortError> {
     let mut found = Differences::default();
@@ -331,7 +336,7 @@ fn test(
     // Nothing is taken from a memory, and every log has a place of its own.
     let order = chapter.state.accept_anew(sealed.tree.clone(), logs);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
-    let mut watch = Looking(&mut *chapter.ports.observer);
+    let mut watch = UnleasedWatch(&mut *chapter.ports.observer);
     let mut run = chapter.ports.target.accept(&order, &mut watch)?;
     run.side = side;
     chapter.note(TEST_RESULT, &run)?;

@@ -21,7 +21,7 @@ use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 
-use crate::ports::{Clock, Observer, PortError, Progress, Signer, Wish};
+use crate::ports::{Clock, Observer, ObserverChoice, PortError, Progress, Signer};
 
 /// Whether a call that the power cut hits still took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Clock for SimClock {
 
 /// Somebody who looks on and remembers what the gates said.
 #[derive(Debug, Default)]
-pub struct Onlooker {
+pub struct SimObserver {
     /// The gates and their answers, in order.
     pub gates: RefCell<Vec<(Gate, bool)>>,
     /// The step before which the run is cancelled.
@@ -170,12 +170,12 @@ pub struct Onlooker {
     pub wish: Option<Cancel>,
 }
 
-impl Observer for Onlooker {
-    fn begins(&mut self, _: &State, step: Step) -> Wish {
+impl Observer for SimObserver {
+    fn begins(&mut self, _: &State, step: Step) -> ObserverChoice {
         if self.cancels == Some(step) {
-            Wish::Cancel
+            ObserverChoice::Cancel
         } else {
-            Wish::GoOn
+            ObserverChoice::GoOn
         }
     }
 
@@ -187,7 +187,7 @@ impl Observer for Onlooker {
         self.gates.borrow_mut().push((gate, verdict.allow));
     }
 
-    fn goes_on(&mut self, _: &Progress) -> Wish {
-        Wish::GoOn
+    fn goes_on(&mut self, _: &Progress) -> ObserverChoice {
+        ObserverChoice::GoOn
     }
 }

@@ -4,15 +4,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use provost_core::chain::{self, Chain, Document, End, Hands, Merge, Node, Standing, State};
+use provost_core::chain::{self, Chain, Document, End, Merge, Node, NodeAgents, Standing, State};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::document::Document as Written;
 use provost_core::contract::typed::Typed;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::verdict::Verdict;
-use provost_engine::chain::{Came, Crew, Joined, Order, Ports, REPORT, Task, Together, drive};
-use provost_engine::ports::{Bundle as _, Ledger as _, PortError, Wish};
+use provost_engine::chain::{
+    Came, CombinedResults, MergedNeeds, NodeStart, PartRunner, Ports, REPORT, Task, drive,
+};
+use provost_engine::ports::{Bundle as _, Ledger as _, ObserverChoice, PortError};
 use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};
 
 /// People who do every run at once when somebody waits for it.
@@ -32,20 +34,20 @@ struct SimCrew {
     cancelled: bool,
 }
 
-impl Crew for SimCrew {
+impl PartRunner for SimCrew {
     fn name(&mut self) -> Result<String, PortError> {
         self.names += 1;
         Ok(format!("run_{}", self.names))
     }
 
-    fn join(&mut self, _: &str, merge: &Merge) -> Result<Joined, PortError> {
+    fn join(&mut self, _: &str, merge: &Merge) -> Result<MergedNeeds, PortError> {
         if self.clashes && !merge.others.is_empty() {
-            return Ok(Joined::Conflict(vec!["a".to_owned()]));
+            return Ok(MergedNeeds::Conflict(vec!["a".to_owned()]));
         }
-        Ok(Joined::Clean(merge.first.clone()))
+        Ok(MergedNeeds::Clean(merge.first.clone()))
     }
 
-    fn begin(&mut self, order: Order) -> Result<(), PortError> {
+    fn begin(&mut self, order: NodeStart) -> Result<(), PortError> {
         self.begun.insert(order.run_id.clone(), order.node.clone());
         self.awaited.push_back((order.node, order.run_id));
         Ok(())
@@ -56,7 +58,7 @@ impl Crew for SimCrew {
         Ok(())
     }
 
-    fn test(&mut self, _: &Together) -> Result<Verdict, PortError> {
+    fn test(&mut self, _: &CombinedResults) -> Result<Verdict, PortError> {
         Ok(if self.apart {
             Verdict::deny(Code::AcceptanceFailed, "a command failed")
         } else {
@@ -85,17 +87,17 @@ impl Crew for SimCrew {
         Ok(Came::Ended { node, end })
     }
 
-    fn tell(&mut self, _: &str) -> Wish {
+    fn tell(&mut self, _: &str) -> ObserverChoice {
         if self.cancelled {
-            Wish::Cancel
+            ObserverChoice::Cancel
         } else {
-            Wish::GoOn
+            ObserverChoice::GoOn
         }
     }
 }
 
-fn hands(agent: &str, review: Option<&str>) -> Hands {
-    Hands {
+fn hands(agent: &str, review: Option<&str>) -> NodeAgents {
+    NodeAgents {
         agent: agent.to_owned(),
         review: review.map(str::to_owned),
         credentials: Vec::new(),
@@ -161,7 +163,7 @@ struct Ground {
     crew: SimCrew,
     ledger: SimLedger,
     bundle: SimBundle,
-    hands: Hands,
+    hands: NodeAgents,
     again: bool,
 }
 

@@ -10,10 +10,10 @@ mod tests {
     use provost_core::contract::typed::Typed;
     use provost_core::object::sha256;
     use provost_core::plan::{Task, layout};
-    use provost_core::run::effect::{Look, Paper};
+    use provost_core::run::effect::{InputFile, ReadOnlyRun};
     use provost_core::run::fact::{AgentRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream};
     use provost_engine::opening::Agent;
-    use provost_engine::plan::{Desk, Made, Opened, Planned, Ports, Request, open, plan};
+    use provost_engine::plan::{Made, Opened, Planned, PlannerHost, Ports, Request, open, plan};
     use provost_engine::ports::{Control, PortError, Progress, Watch};
     use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimOrigin, SimSigner};
     use serde_json::{Value, json};
@@ -25,11 +25,11 @@ mod tests {
         looked: u32,
     }
 
-    impl Desk for SimDesk {
+    impl PlannerHost for SimDesk {
         fn look(
             &mut self,
-            order: &Look,
-            _: &[Paper],
+            order: &ReadOnlyRun,
+            _: &[InputFile],
             _: &[u8],
             _: &mut dyn Watch,
         ) -> Result<ReviewRun, PortError> {

@@ -12,9 +12,9 @@ use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use provost_core::object::Oid;
-use provost_host::boxes::{self, Command, Control, How, Launcher, Profile, Stdin};
 use provost_host::capture::{self, Limits, Mode};
 use provost_host::git::Repository;
+use provost_host::sandbox::{self, Command, Control, How, Launcher, Profile, Stdin};
 use provost_host::workspace::{self, Lowers, PrivateGit, Workspace};
 
 /// How many files are edited.
@@ -23,7 +23,7 @@ const EDITS: usize = 20;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    boxes::main_if_launcher();
+    sandbox::main_if_launcher();
     let mut arguments = std::env::args_os().skip(1);
     let mut next = || arguments.next().map(PathBuf::from);
     let checkout = next().ok_or("name a checkout")?;

@@ -7,7 +7,7 @@
 //! - Of its surroundings only its own package is there, read-only; never a home, a setting or a
 //!   login.
 
-mod ears;
+mod stream;
 mod version;
 
 use std::ffi::OsStr;
@@ -19,8 +19,8 @@ use provost_core::agent::launch::{self, Answer};
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
-use crate::boxes::{Mount, Profile};
-pub(crate) use ears::{Ears, Wish};
+use crate::sandbox::{Mount, Profile};
+pub(crate) use stream::{AgentControl, AgentStream};
 
 /// Where the certificates that vouch for servers are in a box, if the person named some.
 const CERTIFICATES: &str = "/run/provost/certificates.pem";
@@ -67,7 +67,7 @@ pub(crate) fn furnish(
     }
     if agent.server.is_some() {
         // Nothing that it says may be missed: an answer that is not heard is waited for.
-        profile.limits.output_bytes = profile.limits.output_bytes.max(ears::LONGEST_TALK);
+        profile.limits.output_bytes = profile.limits.output_bytes.max(stream::LONGEST_TALK);
     }
     Ok(())
 }

@@ -26,12 +26,12 @@
 //! - An empty directory vanishes, except where the base has a gitlink, which it stands for.
 
 mod base;
+mod colliding_names;
 mod layer;
 mod masks;
 mod origin;
 mod read;
 mod rules;
-mod twins;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -47,9 +47,9 @@ use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use base::Base;
 pub(crate) use base::has_below;
+pub(crate) use colliding_names::name_twins;
 use masks::Masks;
 use read::Content;
-pub(crate) use twins::name_twins;
 
 /// How much is read before it is too much.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +205,9 @@ pub fn capture(
     let known: HashSet<&Oid> = base.known_files().map(|(_, side)| &side.oid).collect();
     let reader = read::Reader::new(&root, base_files, known, limits, mode, repo.format());
     let contents = reader.read(&walk.seen, &mut findings);
-    findings.extend(twins::hard_links(&walk.seen, &contents, base_files));
+    findings.extend(colliding_names::hard_links(
+        &walk.seen, &contents, base_files,
+    ));
     let mut files = kept;
     files.extend(sides(&contents));
     findings.extend(name_twins(
@@ -317,7 +319,7 @@ pub(crate) fn edited<'a>(
     let mut base = Base::new(repo, root);
     let places = edits
         .iter()
-        .flat_map(|(path, _)| twins::places(path.as_bytes()));
+        .flat_map(|(path, _)| colliding_names::places(path.as_bytes()));
     // The top is opened whatever is edited, because a tree is made of what is in it.
     let places: BTreeSet<&[u8]> = places.chain([&b""[..]]).collect();
     base.open_all(|directory| places.contains(directory.as_bytes()))?;

@@ -13,27 +13,27 @@
 //! - Refs outside `refs/provost/` and `refs/heads/provost/` and the user's checkout are written
 //!   only by the functions of [`land`].
 
-mod account;
 mod attributes;
 mod batch;
+mod checkout_cache;
 mod checkouts;
+mod file_list_cache;
 mod files;
-mod held;
-mod kept;
+mod keep_files;
 pub mod land;
+mod line_counts;
 mod locate;
-mod loose;
+mod loose_objects;
 mod merge;
-mod plain;
 mod read;
+mod ref_files;
 mod refs;
 mod run;
-mod side;
+mod side_directory;
 mod stamp;
 mod status;
 mod submodules;
 mod tracked;
-mod watch;
 mod write;
 
 use std::path::PathBuf;
@@ -43,20 +43,20 @@ use std::time::Duration;
 use provost_core::object::{Collision, Kind, ObjectFormat, Oid};
 use provost_core::tree::TreeError;
 
-pub use account::Lines;
 pub use batch::Batch;
 pub use checkouts::Checkout;
 pub use files::Listed;
+pub use line_counts::Lines;
 pub use merge::Merged;
 pub use read::TreeRead;
 pub use refs::Expected;
 pub use run::{Git, Version};
 pub use write::Person;
 
-pub(crate) use side::config;
+pub(crate) use side_directory::config;
 
 use run::Place;
-use side::SideGit;
+use side_directory::SideGit;
 
 /// Why git could not do it.
 #[derive(Debug, thiserror::Error)]
@@ -218,9 +218,9 @@ pub struct Repository {
     /// The tree that was read last, with its id.
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
     /// What was seen of the checkout last.
-    last_seen: Mutex<Option<kept::Seen>>,
+    last_seen: Mutex<Option<checkout_cache::Seen>>,
     /// What keeps new objects until a ref leads to them.
-    held: held::Held,
+    held: keep_files::KeepFiles,
     /// Whether refs are plain files of git's oldest layout.
     is_plain: bool,
 }

@@ -6,12 +6,10 @@
 //! - `unsafe` appears only in the box.
 
 pub mod agent;
-pub mod boxes;
 pub mod bundle;
 pub mod cache;
 pub mod capture;
 pub mod clock;
-pub mod foreign;
 pub mod git;
 pub mod hooks;
 pub mod ids;
@@ -19,12 +17,14 @@ pub mod inspect;
 pub mod inventory;
 pub mod keys;
 pub mod machine;
-pub mod own;
-pub mod owner;
+pub mod packet_commands;
+pub mod process_owner;
 pub mod proxy;
-pub mod shared;
+pub mod sandbox;
+pub mod shared_checkout;
 pub mod snapshot;
-pub mod trial;
+pub mod untrusted_files;
+pub mod user_state;
 pub mod workspace;
 
 mod beneath;

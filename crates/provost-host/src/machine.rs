@@ -7,19 +7,19 @@
 //! - Nothing is removed before a ref keeps what is in it.
 
 mod accept;
-mod bench;
-mod crossed;
+mod cross_tests;
+mod early_patch;
 mod evidence;
-mod foreseen;
-mod layered;
-mod look;
+mod overlay_check;
 mod prepare;
 mod profile;
 mod proof;
+mod read_only_agent;
+mod replay;
+mod sandbox_shell;
+mod sandboxed_command;
 mod secrets;
 mod target;
-mod visit;
-mod watched;
 mod workspaces;
 
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ use provost_core::net::credential::Credential;
 use provost_core::net::model::Passed;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
-use provost_core::run::effect::{self, Extent, Keep, Walls};
+use provost_core::run::effect::{self, Extent, Keep, WriteProtection};
 use provost_core::run::fact::{
     AgentRun, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun, Salvage,
     SandboxTest, TestRun,
@@ -46,16 +46,16 @@ use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
 use provost_engine::ports::{Control, Host, PortError, Watch};
 
-use crate::boxes::{self, Birth, Launcher, Stdin};
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
+use crate::sandbox::{self, Launcher, ProcessIdentity, Stdin};
 use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
+pub use sandbox_shell::SandboxShell;
 pub use secrets::known;
-pub use visit::Visit;
 
-use foreseen::Foreseen;
+use early_patch::EarlyPatch;
 use profile::Places;
 
 /// The largest structured result an agent may leave, in bytes.
@@ -83,11 +83,11 @@ pub struct Machine {
     /// The secrets that the user let this process send.
     sent: Vec<Credential>,
     /// The patch of what was captured, under way.
-    patch: Option<Foreseen>,
+    patch: Option<EarlyPatch>,
     /// The shapes of boxes that this process knows to hold.
     proven: RefCell<BTreeSet<String>>,
     /// The files of a tree that were walled last, with the tree and the rules.
-    walled: RefCell<Option<(Oid, Walls, BTreeSet<PathBuf>)>>,
+    walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
 }
 
 impl Machine {
@@ -95,7 +95,7 @@ impl Machine {
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
         let launcher = Launcher::own();
         // All repositories of this user are served by one program.
-        boxes::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
+        sandbox::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
         Self {
             places: Places::new(cache, run_id),
             repo: Arc::new(repo),
@@ -116,7 +116,7 @@ impl Machine {
         let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
             return Ok(());
         };
-        boxes::bury(&birth, BURIAL)?;
+        sandbox::bury(&birth, BURIAL)?;
         Ok(())
     }
 
@@ -186,7 +186,7 @@ const BIRTH: &str = "box.json";
 const LIVE: &str = "live.json";
 
 /// Writes down who the init of a box is; whole or not at all, so what is there can be believed.
-fn write_birth(directory: &Path, birth: &Birth) -> io::Result<()> {
+fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
     let beside = directory.join("box.json.new");
     let file = fs::File::create(&beside)?;
     serde_json::to_writer(&file, birth)?;
@@ -208,7 +208,7 @@ pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<Passed> {
     serde_json::from_slice(&bytes).ok()
 }
 
-fn read_birth(directory: &Path) -> io::Result<Option<Birth>> {
+fn read_birth(directory: &Path) -> io::Result<Option<ProcessIdentity>> {
     match fs::read(directory.join(BIRTH)) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -257,7 +257,7 @@ impl Host for Machine {
         self.stand(order)?;
         self.hand_out(order)?;
         let profile = self.agent_profile(order)?;
-        let run = watched::Watched {
+        let run = sandboxed_command::SandboxedCommand {
             launcher: &self.launcher,
             profile: &profile,
             directory: &directory,
@@ -301,7 +301,7 @@ impl Host for Machine {
         self.keep(&captured.tree, &order.keep)?;
         let withheld = self.find_secrets(&mut captured, &order.base)?;
         let crossed = self.cross(&captured, order)?;
-        self.patch = Foreseen::patch(&self.repo, &order.base, &captured.tree);
+        self.patch = EarlyPatch::patch(&self.repo, &order.base, &captured.tree);
         self.repo.release();
         Ok(Capture {
             tree: captured.tree,
@@ -331,7 +331,7 @@ impl Host for Machine {
     }
 
     fn pause(&mut self, time: Duration, watch: &mut dyn Watch) -> Result<Control, PortError> {
-        Ok(watched::pause(time, watch))
+        Ok(sandboxed_command::pause(time, watch))
     }
 
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {

@@ -15,14 +15,14 @@
 mod answer;
 mod connection;
 mod dial;
-mod gauge;
-mod patience;
 mod peer;
 mod relay;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod tls;
+mod token_meter;
 
 use std::io;
 use std::net::TcpListener;
@@ -32,16 +32,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use provost_core::net::book::{Book, Traffic};
 use provost_core::net::credential::{Credential, CredentialError, Transport};
 use provost_core::net::endpoint::Endpoint;
+use provost_core::net::traffic_log::{Traffic, TrafficLog};
 use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
 
-pub use gauge::Gauge;
-pub use patience::{Patience, Stop};
 pub use resolve::{Getent, Resolve, ResolveError};
+pub use timeouts::{Stop, Timeouts};
+pub use token_meter::TokenMeter;
 
 use connection::Connection;
 
@@ -58,9 +58,9 @@ pub struct Outlet {
     /// What is added to requests.
     pub secrets: Vec<Secret>,
     /// How long is waited for what.
-    pub patience: Patience,
+    pub patience: Timeouts,
     /// Who watches over what passes to the model of an agent.
-    pub gauge: Option<Arc<Gauge>>,
+    pub gauge: Option<Arc<TokenMeter>>,
     /// Files of certificates that vouch for servers; the first one there counts.
     pub trusted: Vec<PathBuf>,
 }
@@ -70,7 +70,7 @@ impl Default for Outlet {
         Self {
             resolver: Arc::new(Getent::default()),
             secrets: Vec::new(),
-            patience: Patience::default(),
+            patience: Timeouts::default(),
             gauge: None,
             trusted: tls::trusted_files(),
         }
@@ -115,7 +115,7 @@ struct Shared {
     stop: Stop,
     /// How encrypted servers are spoken to, if a secret needs it.
     tls: Option<Arc<ClientConfig>>,
-    book: Mutex<Book>,
+    book: Mutex<TrafficLog>,
     connections: AtomicUsize,
 }
 
@@ -169,7 +169,7 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+    fn book(&self) -> std::sync::MutexGuard<'_, TrafficLog> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

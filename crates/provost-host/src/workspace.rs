@@ -12,12 +12,12 @@
 
 mod checkout;
 mod delta;
+pub(crate) mod directory_cache;
 mod index;
 pub(crate) mod layer;
 mod lower;
 mod manifest;
 mod remove;
-pub(crate) mod shelf;
 mod size;
 
 use std::fs::DirBuilder;
@@ -29,14 +29,14 @@ use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_engine::ports::PortError;
 
-use crate::boxes::Mount;
 use crate::capture::{self, CaptureError, Limits, Source};
 use crate::git::{GitError, Repository, config};
+use crate::sandbox::Mount;
 
+pub use directory_cache::{Collected, ROOM, Wanted};
 pub use layer::{Layer, Layers};
 pub use lower::{Lower, Lowers};
 pub use remove::remove;
-pub use shelf::{Collected, ROOM, Wanted};
 pub use size::size;
 
 /// A directory that an attempt or a command works in.

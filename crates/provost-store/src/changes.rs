@@ -25,7 +25,7 @@ use provost_core::object::sha256;
 use provost_core::path::is_segment;
 use provost_core::record::{Event, Head};
 use provost_core::structure::Report;
-use provost_engine::change::ports::{Chronicle, Seal, Shelf};
+use provost_engine::change::ports::{AnalysisStore, ChangeEvidence, Seal};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
 use rustix::fs::OFlags;
 
@@ -102,7 +102,7 @@ impl ChangeFiles {
     }
 }
 
-impl Chronicle for ChangeFiles {
+impl ChangeEvidence for ChangeFiles {
     fn append(
         &mut self,
         intent_id: &str,
@@ -182,12 +182,12 @@ enum Heads {
 
 /// The runs of one session.
 #[derive(Debug)]
-pub struct RunShelf {
+pub struct AnalysisFiles {
     files: ChangeFiles,
     heads: Heads,
 }
 
-impl RunShelf {
+impl AnalysisFiles {
     /// The shelf of a process: its list is gone with it.
     pub fn of_process(files: ChangeFiles) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl RunShelf {
     }
 }
 
-impl Shelf for RunShelf {
+impl AnalysisStore for AnalysisFiles {
     fn heads(&self) -> Result<Vec<RunHead>, PortError> {
         match &self.heads {
             Heads::Memory(heads) => Ok(heads.clone()),
@@ -323,7 +323,7 @@ mod tests {
     fn a_report_takes_the_place_of_another_and_leaves_nothing_beside_it() {
         let scratch = tempfile::tempdir().unwrap();
         let mut files = ChangeFiles::open(scratch.path()).unwrap();
-        let mut shelf = RunShelf::of_process(files.clone());
+        let mut shelf = AnalysisFiles::of_process(files.clone());
         let (first, second) = (run("first"), run("second"));
         for (head, report) in [&first, &second] {
             shelf.put(head.clone(), report).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     fn a_report_that_cannot_be_linked_leaves_the_one_before() {
         let scratch = tempfile::tempdir().unwrap();
         let mut files = ChangeFiles::open(scratch.path()).unwrap();
-        let mut shelf = RunShelf::of_process(files.clone());
+        let mut shelf = AnalysisFiles::of_process(files.clone());
         let (head, report) = run("first");
         shelf.put(head.clone(), &report).unwrap();
         files.put_report("i1", "a.json", &head).unwrap();

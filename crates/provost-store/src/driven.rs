@@ -4,8 +4,8 @@ use std::path::Path;
 
 use provost_core::bundle::verify::Pins;
 use provost_core::lease::{Acquired, LeaseRequest, Owner};
-use provost_core::own::Secret;
 use provost_core::record::{Event, Head, Record};
+use provost_core::user_secret::Secret;
 use provost_engine::ports::{self, PortError};
 
 use crate::StoreError;

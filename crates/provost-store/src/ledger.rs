@@ -13,8 +13,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use provost_core::json;
-use provost_core::own::Secret;
 use provost_core::record::{self, Chain, ChainError, Event, Head, Record};
+use provost_core::user_secret::Secret;
 use rustix::fs::{OFlags, Stat};
 
 use crate::error::StoreError;

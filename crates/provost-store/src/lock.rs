@@ -89,16 +89,16 @@ fn name_owner(mut file: &File, owner: &Owner) -> std::io::Result<()> {
 
 /// A lock that is held for moments, by one process after the other.
 #[derive(Debug)]
-pub(crate) struct Turnstile {
+pub(crate) struct ShortLock {
     file: File,
     path: std::path::PathBuf,
     patience: Duration,
 }
 
 /// The turn of one holder; over when it is dropped.
-pub(crate) struct Turn<'lock>(&'lock File);
+pub(crate) struct ShortLockGuard<'lock>(&'lock File);
 
-impl Turnstile {
+impl ShortLock {
     /// Opens the lock file at `path`; whoever wants a turn waits at most `patience`.
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, StoreError> {
         let (file, _) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
@@ -110,15 +110,15 @@ impl Turnstile {
     }
 
     /// Waits for a turn.
-    pub(crate) fn enter(&self) -> Result<Turn<'_>, StoreError> {
+    pub(crate) fn enter(&self) -> Result<ShortLockGuard<'_>, StoreError> {
         wait(&self.path, self.patience, || {
             try_lock(&self.path, &self.file)
         })?;
-        Ok(Turn(&self.file))
+        Ok(ShortLockGuard(&self.file))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ShortLockGuard<'_> {
     fn drop(&mut self) {
         // Closing the file gives the lock back as well, should this ever fail.
         let _ = flock(self.0, FlockOperation::Unlock);
@@ -235,8 +235,8 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("registry.lock");
         let patience = Duration::from_millis(50);
-        let one = Turnstile::open(&path, patience).unwrap();
-        let two = Turnstile::open(&path, patience).unwrap();
+        let one = ShortLock::open(&path, patience).unwrap();
+        let two = ShortLock::open(&path, patience).unwrap();
         let turn = one.enter().unwrap();
         assert!(matches!(two.enter(), Err(StoreError::Busy { .. })));
         drop(turn);

@@ -11,9 +11,9 @@
 //! many processes; it stays as the second wall, should the lock file be removed.
 
 mod fence;
-mod glance;
 mod intents;
 mod pins;
+mod read_only;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, par
 pub use self::pins::Pin;
 use crate::error::StoreError;
 use crate::file;
-use crate::lock::Turnstile;
+use crate::lock::ShortLock;
 
 /// How long anybody waits for others before it is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Registry {
     path: PathBuf,
     connection: Connection,
-    turnstile: Turnstile,
+    turnstile: ShortLock,
 }
 
 /// How much a write is worth when the power fails.
@@ -56,7 +56,7 @@ impl Registry {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let path = file::resolve_directory(path)?;
         file::refuse_network(&path)?;
-        let turnstile = Turnstile::open(&path.with_extension("lock"), PATIENCE)?;
+        let turnstile = ShortLock::open(&path.with_extension("lock"), PATIENCE)?;
         let turn = turnstile.enter()?;
         let [is_there, ..] = files(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE

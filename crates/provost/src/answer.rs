@@ -6,7 +6,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::PortError;
-use provost_host::boxes::SandboxError;
+use provost_host::sandbox::SandboxError;
 use provost_store::StoreError;
 use serde_json::{Map, Value};
 

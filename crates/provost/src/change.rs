@@ -1,6 +1,6 @@
 //! Answers requests about controlled changes, the same way for MCP and for the command line.
 
-mod office;
+mod service;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use provost_engine::ports::PortError;
 use provost_host::clock;
 use serde_json::{Map, Value, json};
 
-pub(crate) use office::Office;
+pub(crate) use service::ChangeService;
 
 use crate::answer::Failure;
 
@@ -132,15 +132,15 @@ enum Serves {
 }
 
 /// One agent, and the repositories it works in.
-pub(crate) struct Desk {
+pub(crate) struct ChangeSession {
     identity: Identity,
     session: Session,
-    offices: Vec<Office>,
+    offices: Vec<ChangeService>,
     registries: Kept,
     serves: Serves,
 }
 
-impl Desk {
+impl ChangeSession {
     /// The desk of `identity`, who calls itself `label`.
     pub(crate) fn new(identity: Identity, label: &str) -> Self {
         let variable = |name: &str| {
@@ -228,7 +228,7 @@ impl Desk {
                 return Ok((at, below));
             }
         }
-        let office = Office::open(&place, self.identity.shelf().as_deref())?;
+        let office = ChangeService::open(&place, self.identity.shelf().as_deref())?;
         let below = office.below(&place)?;
         if let Some(at) = self
             .offices

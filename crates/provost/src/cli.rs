@@ -4,7 +4,6 @@ mod agent;
 mod analyze;
 mod approve;
 mod board;
-mod boxed;
 mod cancel;
 mod chain;
 mod change;
@@ -36,6 +35,7 @@ mod retry;
 mod run;
 mod runs;
 mod salvage;
+mod sandbox;
 mod schema;
 mod shell;
 mod snapshot;
@@ -136,7 +136,7 @@ enum Command {
     Mcp,
     /// Run any command behind the same walls as an agent.
     #[command(name = "sandbox", alias = "box")]
-    Sandbox(boxed::Boxed),
+    Sandbox(sandbox::SandboxCommand),
     /// Enter the box that the acceptance commands of a run had.
     Shell(shell::Shell),
     /// Judge something by the rules, without running anything.
@@ -251,7 +251,7 @@ fn parse() -> Result<Cli, clap::Error> {
 /// Runs the command that argv names.
 pub(crate) fn main() -> ExitCode {
     panic::set_hook(Box::new(|panic| {
-        show::tell(&format!("error[BUG]: {panic}\nhint: provost explain BUG"));
+        show::print_message(&format!("error[BUG]: {panic}\nhint: provost explain BUG"));
     }));
     let exit = panic::catch_unwind(run).unwrap_or(Exit::Bug);
     ExitCode::from(u8::from(exit))
@@ -307,7 +307,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Change(change) => change::run(&change, reader),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
-        Command::Sandbox(boxed) => boxed::run(boxed, reader),
+        Command::Sandbox(boxed) => sandbox::run(boxed, reader),
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
@@ -329,7 +329,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
 fn refuse(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        show::tell(text.trim_end());
+        show::print_message(text.trim_end());
         return Exit::Usage;
     }
     let wants_json = std::env::args_os()

@@ -13,13 +13,13 @@ use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
 use provost_host::git::{GitError, Lines};
-use provost_host::{clock, machine, owner};
+use provost_host::{clock, machine, process_owner};
 use provost_store::ledger;
 use provost_store::lock::DriverLock;
 
 use crate::answer::Failure;
-use crate::place::Place;
-use crate::show::plain;
+use crate::places::Places;
+use crate::show::neutralise;
 
 /// What is known of a run beside its own ledger.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ pub(crate) struct Closer {
 }
 
 /// The records of the run `run_id`, oldest first.
-pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failure> {
+pub(crate) fn records(place: &Places, run_id: &str) -> Result<Vec<Record>, Failure> {
     let directory = place.run(run_id);
     if directory.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
         let reason = "is a symbolic link, and no run of yours";
@@ -93,12 +93,12 @@ pub(crate) fn records(place: &Place, run_id: &str) -> Result<Vec<Record>, Failur
 }
 
 /// Where the run `run_id` stands.
-pub(crate) fn state(place: &Place, run_id: &str) -> Result<State, Failure> {
+pub(crate) fn state(place: &Places, run_id: &str) -> Result<State, Failure> {
     let folded = records(place, run_id).and_then(|records| {
         let state = State::fold(&records);
         let state = state.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
         if state.names.run_id != run_id {
-            let other = plain(&state.names.run_id);
+            let other = neutralise(&state.names.run_id);
             let reason = format!("the directory of {run_id} holds the evidence of {other}");
             return Err(Failure::new(Code::EvidenceAltered, reason));
         }
@@ -121,7 +121,7 @@ pub(crate) fn nothing(run_id: &str) -> Failure {
 }
 
 /// Whether this user began the run `run_id` on this machine, and wrote every record of it.
-pub(crate) fn is_own(place: &Place, run_id: &str) -> bool {
+pub(crate) fn is_own(place: &Places, run_id: &str) -> bool {
     let Some(secret) = place.known_secret().filter(|_| !place.is_foreign()) else {
         return false;
     };
@@ -132,7 +132,7 @@ pub(crate) fn is_own(place: &Place, run_id: &str) -> bool {
 }
 
 /// Refuses to go on with a run that somebody else began.
-pub(crate) fn require_own(place: &Place, run_id: &str) -> Result<(), Failure> {
+pub(crate) fn require_own(place: &Places, run_id: &str) -> Result<(), Failure> {
     // What cannot be read is told as such; what never began is nobody's.
     if never_began(place, run_id) || is_own(place, run_id) {
         return Ok(());
@@ -146,7 +146,7 @@ pub(crate) fn require_own(place: &Place, run_id: &str) -> Result<(), Failure> {
 }
 
 /// What is known of the run behind `state` beside its own ledger.
-pub(crate) fn beside(place: &Place, state: &State) -> Beside {
+pub(crate) fn beside(place: &Places, state: &State) -> Beside {
     let run_id = &state.names.run_id;
     let tree = state.captured.as_ref().map(|captured| &captured.tree);
     let lines = tree.map(|tree| place.repo.line_counts(&state.opened.base_tree, tree));
@@ -166,7 +166,7 @@ pub(crate) fn beside(place: &Place, state: &State) -> Beside {
 }
 
 /// Where each of the runs landed that did, held against the branches as they are now.
-pub(crate) fn landed(place: &Place, runs: &[&str]) -> BTreeMap<String, Landed> {
+pub(crate) fn landed(place: &Places, runs: &[&str]) -> BTreeMap<String, Landed> {
     let mut commits: BTreeMap<String, BTreeSet<Oid>> = BTreeMap::new();
     let mut landings = Vec::new();
     for run_id in runs {
@@ -193,7 +193,7 @@ pub(crate) fn landed(place: &Place, runs: &[&str]) -> BTreeMap<String, Landed> {
 }
 
 /// Those of `commits` that `branch` holds now; a branch that is gone holds nothing.
-fn held(place: &Place, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+fn held(place: &Places, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
     match place.repo.ref_value(branch)? {
         Some(tip) => place.repo.held_by(&tip, commits),
         None => Ok(BTreeSet::new()),
@@ -201,7 +201,7 @@ fn held(place: &Place, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSet
 }
 
 /// What happened after the seal; `None` if nothing did, or it cannot be read.
-pub(crate) fn after(place: &Place, run_id: &str) -> Option<Vec<Record>> {
+pub(crate) fn after(place: &Places, run_id: &str) -> Option<Vec<Record>> {
     let path = place.run(run_id).join(AFTER);
     if !path.exists() {
         return None;
@@ -212,7 +212,7 @@ pub(crate) fn after(place: &Place, run_id: &str) -> Option<Vec<Record>> {
 }
 
 /// How far the run `run_id` is.
-pub(crate) fn stage(place: &Place, run_id: &str) -> Stage {
+pub(crate) fn stage(place: &Places, run_id: &str) -> Stage {
     if is_sealed(place, run_id) {
         Stage::Sealed
     } else if is_driven(place, run_id) {
@@ -236,14 +236,14 @@ pub(crate) fn go_on(run_id: &str, stage: Stage) -> String {
 }
 
 /// Whether a run that was opened has its seal.
-pub(crate) fn is_sealed(place: &Place, run_id: &str) -> bool {
+pub(crate) fn is_sealed(place: &Places, run_id: &str) -> bool {
     place.run(run_id).join(ATTESTATION).is_file()
 }
 
 /// Whether the driver of a run died before its first record: nothing was begun, so nothing is left.
 ///
 /// The ledger is made before the contract is written, so without both there never was a record.
-pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
+pub(crate) fn never_began(place: &Places, run_id: &str) -> bool {
     let absent = |name: &str| {
         let there = place.run(run_id).join(name).try_exists();
         there.is_ok_and(|there| !there)
@@ -253,13 +253,13 @@ pub(crate) fn never_began(place: &Place, run_id: &str) -> bool {
 }
 
 /// For how long nobody has made anything in the directory of a run.
-pub(crate) fn idle(place: &Place, run_id: &str) -> Option<Duration> {
+pub(crate) fn idle(place: &Places, run_id: &str) -> Option<Duration> {
     let changed = place.run(run_id).metadata().and_then(|it| it.modified());
     changed.ok()?.elapsed().ok()
 }
 
 /// Runs of this user that nobody drives and that have no seal: their driver died.
-pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
+pub(crate) fn interrupted(place: &Places) -> Result<Vec<String>, Failure> {
     let mut runs = place.runs()?;
     runs.retain(|run_id| stage(place, run_id) == Stage::Interrupted);
     runs.retain(|run_id| !never_began(place, run_id) && is_own(place, run_id));
@@ -267,12 +267,12 @@ pub(crate) fn interrupted(place: &Place) -> Result<Vec<String>, Failure> {
 }
 
 /// Whether a living process drives the run.
-pub(crate) fn is_driven(place: &Place, run_id: &str) -> bool {
+pub(crate) fn is_driven(place: &Places, run_id: &str) -> bool {
     has_driver(&place.run(run_id))
 }
 
 /// Whether a living process drives what `directory` holds.
 pub(crate) fn has_driver(directory: &Path) -> bool {
     let driver = DriverLock::last_owner(&directory.join(DRIVER_LOCK));
-    driver.is_some_and(|driver| owner::alive(&driver))
+    driver.is_some_and(|driver| process_owner::alive(&driver))
 }

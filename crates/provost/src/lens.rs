@@ -7,10 +7,10 @@ use provost_engine::ports::PortError;
 use provost_host::git::{GitError, Repository};
 use provost_lens::{Listed, TreeSitterLens};
 
-use crate::place::Place;
+use crate::places::Places;
 
 /// The lens for a repository. Without a place for caches it works all the same, and slower.
-pub(crate) fn of(place: &Place) -> TreeSitterLens {
+pub(crate) fn of(place: &Places) -> TreeSitterLens {
     TreeSitterLens {
         list: Box::new(list),
         cache: place.cache().ok().map(Path::to_owned),

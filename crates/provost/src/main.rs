@@ -5,23 +5,23 @@
 //! - Surfaces contain no decisions: they parse, call the engine and the gates, and render.
 //! - Data goes to stdout, everything else to stderr.
 
-mod agreed;
 mod answer;
+mod approval_text;
+mod cancel_request;
 mod change;
 mod cli;
-mod consent;
-mod folder;
+#[cfg(feature = "failpoints")]
+mod crash_points;
 mod history;
 mod input;
-mod kept;
+mod kept_work;
 mod lens;
 mod mcp;
-#[cfg(feature = "failpoints")]
-mod mortal;
 mod origin;
 mod output;
+mod packet_directory;
 mod parts;
-mod place;
+mod places;
 mod progress;
 mod report;
 mod session;
@@ -29,15 +29,15 @@ mod show;
 mod tail;
 mod times;
 mod traffic;
-mod wishes;
+mod user_consent;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // The box launcher is a re-exec of this program; it must not start a thread before that.
-    provost_host::boxes::main_if_launcher();
-    if cli::hook::agent::is_asked() {
-        return cli::hook::agent::answer();
+    provost_host::sandbox::main_if_launcher();
+    if cli::hook::agent_hooks::is_asked() {
+        return cli::hook::agent_hooks::answer();
     }
     #[cfg(feature = "failpoints")]
     let _deaths = fail::FailScenario::setup();

@@ -26,7 +26,7 @@ use provost_store::registry::Registry;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Failure;
-use crate::change::{Desk, Identity, Kept};
+use crate::change::{ChangeSession, Identity, Kept};
 use crate::session;
 
 /// The longest line that is read, in bytes.
@@ -84,7 +84,7 @@ impl Out {
 /// Serves until standard input ends.
 pub(crate) fn serve() -> Result<(), Failure> {
     let owner = session::owner()?;
-    let mut desk = Desk::new(Identity::Process(owner.clone()), "unknown client");
+    let mut desk = ChangeSession::new(Identity::Process(owner.clone()), "unknown client");
     desk.bind();
     beat(owner, desk.registries());
     let out = Out(Arc::new(Mutex::new(io::stdout())));
@@ -265,7 +265,7 @@ fn call(id: &Value, parameters: &Map<String, Value>, work: &SyncSender<Work>, ou
 }
 
 /// Answers calls, one after the other.
-fn serve_tools(mut desk: Desk, queue: &mpsc::Receiver<Work>, out: &Out) {
+fn serve_tools(mut desk: ChangeSession, queue: &mpsc::Receiver<Work>, out: &Out) {
     for work in queue {
         match work {
             Work::Name(label) => desk.rename(label),

@@ -22,7 +22,7 @@ use provost_store::ledger;
 use crate::answer::Failure;
 use crate::history;
 use crate::input;
-use crate::place::Place;
+use crate::places::Places;
 
 /// The file of a chain that holds its document.
 pub(crate) const DOCUMENT: &str = "chain.json";
@@ -34,7 +34,7 @@ struct Known {
 }
 
 /// Refuses to land a run that is a part, unless its chain accepted exactly this result of it.
-pub(crate) fn require_accepted(place: &Place, run: &State) -> Result<(), Failure> {
+pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failure> {
     let Some(part) = part_of(place, run)? else {
         return Ok(());
     };
@@ -60,14 +60,14 @@ pub(crate) fn require_accepted(place: &Place, run: &State) -> Result<(), Failure
 }
 
 /// Why `run` does not land alone: it is a part whose chain was not accepted with it.
-pub(crate) fn withheld(place: &Place, run: &State) -> Option<String> {
+pub(crate) fn withheld(place: &Places, run: &State) -> Option<String> {
     let failure = require_accepted(place, run).err()?;
     let hint = failure.hint.unwrap_or_default();
     (failure.code == Code::ChainNotAccepted).then(|| format!("{}; {hint}", failure.reason))
 }
 
 /// Refuses another try of a part by itself: it would land without the others.
-pub(crate) fn refuse_retry(place: &Place, run: &State) -> Result<(), Failure> {
+pub(crate) fn refuse_retry(place: &Places, run: &State) -> Result<(), Failure> {
     let Some(part) = part_of(place, run)? else {
         return Ok(());
     };
@@ -79,7 +79,7 @@ pub(crate) fn refuse_retry(place: &Place, run: &State) -> Result<(), Failure> {
 }
 
 /// The command that continues the chain `id`.
-fn continued(place: &Place, id: &str, known: Option<&Known>) -> String {
+fn continued(place: &Places, id: &str, known: Option<&Known>) -> String {
     let Some(known) = known else {
         return "call `provost chain` with the file of that chain and its base".to_owned();
     };
@@ -93,7 +93,7 @@ fn continued(place: &Place, id: &str, known: Option<&Known>) -> String {
 }
 
 /// What `run` is a part of, if it is one.
-fn part_of(place: &Place, run: &State) -> Result<Option<Part>, Failure> {
+fn part_of(place: &Places, run: &State) -> Result<Option<Part>, Failure> {
     if let Some(part) = &run.opened.part {
         return Ok(Some(part.clone()));
     }
@@ -125,7 +125,7 @@ fn part_of(place: &Place, run: &State) -> Result<Option<Part>, Failure> {
 }
 
 /// The chain `id` with its document, if there is one.
-fn read(place: &Place, id: &str) -> Result<Option<Known>, Failure> {
+fn read(place: &Places, id: &str) -> Result<Option<Known>, Failure> {
     let records = records(place, id)?;
     let directory = place.chains().join(id);
     let altered = |words: String| Failure::new(Code::EvidenceAltered, words).about(&directory);
@@ -147,7 +147,7 @@ fn read(place: &Place, id: &str) -> Result<Option<Known>, Failure> {
 
 /// The records of the chain `id`, none if there is no such chain; those that another user wrote, or
 /// that were changed since, are refused.
-pub(crate) fn records(place: &Place, id: &str) -> Result<Vec<Record>, Failure> {
+pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> {
     let directory = place.chains().join(id);
     let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_symlink());
     if !is_segment(id) || is_link(&place.chains()) || is_link(&directory) {

@@ -10,20 +10,20 @@ use std::time::Instant;
 use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
-use provost_engine::ports::{Observer, Progress, Wish};
+use provost_engine::ports::{Observer, ObserverChoice, Progress};
 use provost_host::clock;
 
-use crate::show::{plain, width_of};
-use crate::wishes::Wishes;
+use crate::cancel_request::CancelRequest;
+use crate::show::{neutralise, width_of};
 
 /// Looks on for a person at a terminal or in a log.
 #[derive(Debug)]
-pub(crate) struct Onlooker {
+pub(crate) struct ProgressObserver {
     terminal: bool,
     quiet: bool,
     cancelled: Arc<AtomicBool>,
     /// Where somebody else may leave the wish that the run ends.
-    wishes: Option<Wishes>,
+    wishes: Option<CancelRequest>,
     began: Instant,
     step: &'static str,
     /// The attempt that goes on.
@@ -32,7 +32,7 @@ pub(crate) struct Onlooker {
     worker: String,
 }
 
-impl Onlooker {
+impl ProgressObserver {
     /// Somebody who looks on and may press Ctrl-C; `quiet` for a program that reads `--json`.
     pub(crate) fn new(quiet: bool) -> Self {
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -53,7 +53,7 @@ impl Onlooker {
     }
 
     /// Also listens to whoever leaves a wish there.
-    pub(crate) fn listen(&mut self, wishes: Wishes) {
+    pub(crate) fn listen(&mut self, wishes: CancelRequest) {
         self.wishes = Some(wishes);
     }
 
@@ -65,12 +65,12 @@ impl Onlooker {
     }
 
     /// What whoever looks on wants.
-    pub(crate) fn wish(&self) -> Wish {
-        let told = self.wishes.as_ref().is_some_and(Wishes::is_there);
+    pub(crate) fn wish(&self) -> ObserverChoice {
+        let told = self.wishes.as_ref().is_some_and(CancelRequest::is_there);
         if told || self.cancelled.load(Ordering::Relaxed) {
-            Wish::Cancel
+            ObserverChoice::Cancel
         } else {
-            Wish::GoOn
+            ObserverChoice::GoOn
         }
     }
 
@@ -80,7 +80,7 @@ impl Onlooker {
             return;
         }
         let clear = if self.terminal { "\r\x1b[K" } else { "" };
-        let _ = writeln!(io::stderr().lock(), "{clear}{}", plain(text));
+        let _ = writeln!(io::stderr().lock(), "{clear}{}", neutralise(text));
     }
 
     /// Writes the line that changes.
@@ -90,7 +90,7 @@ impl Onlooker {
         }
         // A line that wraps could not be taken away again.
         let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
-        let text = line::within(&plain(text).replace('\n', " "), width);
+        let text = line::within(&neutralise(text).replace('\n', " "), width);
         let mut out = io::stderr().lock();
         let _ = write!(out, "\r\x1b[K{text}");
         let _ = out.flush();
@@ -169,8 +169,8 @@ fn words(step: Step) -> &'static str {
     }
 }
 
-impl Observer for Onlooker {
-    fn begins(&mut self, state: &State, step: Step) -> Wish {
+impl Observer for ProgressObserver {
+    fn begins(&mut self, state: &State, step: Step) -> ObserverChoice {
         self.step = words(step);
         self.attempt = state.attempt;
         self.worker.clear();
@@ -194,7 +194,7 @@ impl Observer for Onlooker {
         self.line(&format!("{mark}  {:11} {}", gate.name(), verdict.reason));
     }
 
-    fn goes_on(&mut self, progress: &Progress) -> Wish {
+    fn goes_on(&mut self, progress: &Progress) -> ObserverChoice {
         let seconds = progress.elapsed_ms / 1000;
         let total = self.began.elapsed().as_secs();
         let line = line::printable(&progress.last_line);

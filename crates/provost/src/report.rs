@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
 use crate::history::{Beside, Closer, Landed, Stage};
-use crate::show::{findings, headline, notes, plain};
+use crate::show::{findings, headline, neutralise, notes};
 use crate::tail::{self, Tail};
-use crate::{consent, times, traffic};
+use crate::{approval_text, times, traffic};
 
 mod earlier;
 mod secrets;
@@ -206,15 +206,19 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     let run = &state.names.run_id;
     let finished = state.finished.as_ref();
     let mut text = match finished.filter(|_| beside.stage == Stage::Sealed) {
-        None if beside.stage == Stage::Waiting => consent::question(state),
+        None if beside.stage == Stage::Waiting => approval_text::question(state),
         None => format!("run {run} has not ended\n"),
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
         Some(verdict) => {
-            format!("refused[{}]: {}\n", verdict.code, plain(&verdict.reason))
+            format!(
+                "refused[{}]: {}\n",
+                verdict.code,
+                neutralise(&verdict.reason)
+            )
         }
     };
     for row in state.finished.iter().flat_map(findings) {
-        text += &format!("  {}\n", plain(&row));
+        text += &format!("  {}\n", neutralise(&row));
     }
     text += &tested::lead(state);
     text += &beginning(state, beside);
@@ -228,12 +232,12 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         .iter()
         .flat_map(|agent| traffic::lines(&agent.network))
     {
-        text += &format!("  network  {}\n", plain(&line));
+        text += &format!("  network  {}\n", neutralise(&line));
     }
     if let Some(test) = state.tested.as_ref().filter(|test| !test.holes.is_empty()) {
         text += &format!("  box      tier {}, which does not stop all\n", test.tier);
         for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
-            text += &format!("           {}\n", plain(hole));
+            text += &format!("           {}\n", neutralise(hole));
         }
     }
     if is_loopback_off(state) {
@@ -248,7 +252,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     for (gate, verdict) in state.gates.iter().filter(|it| is_further(state, it.1)) {
         text += &format!("  also     {} gate: {}\n", gate.name(), verdict.code);
         for row in findings(verdict) {
-            text += &format!("           {}\n", plain(&row));
+            text += &format!("           {}\n", neutralise(&row));
         }
     }
     text += &remarks(state);
@@ -275,7 +279,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
 fn remarks(state: &State) -> String {
     let mut text = String::new();
     for note in state.gates.values().flat_map(notes) {
-        text += &format!("  note     {}\n", plain(note));
+        text += &format!("  note     {}\n", neutralise(note));
     }
     for ran in state
         .tests
@@ -284,7 +288,7 @@ fn remarks(state: &State) -> String {
         .flat_map(|base| &base.commands)
     {
         if ran.tally.as_ref().is_some_and(|tally| tally.ran() == 0) {
-            let line = plain(&command::line(&ran.argv));
+            let line = neutralise(&command::line(&ran.argv));
             text += &format!("  note     {line} ran no test on the base\n");
         }
     }
@@ -303,7 +307,7 @@ fn beginning(state: &State, beside: &Beside) -> String {
         headline(&state.opened.contract.inputs.spec, 11)
     );
     text += &format!("  began    {began}, {age} ago\n");
-    text += &consent::given(state);
+    text += &approval_text::given(state);
     if let Some(parent) = &state.opened.parent {
         text += &format!("  again    another try of {parent}\n");
     }
@@ -347,7 +351,7 @@ fn said_by_reviewer(state: &State) -> String {
     // Those of a refusal are told with it.
     let passed = report.verdict == ReviewVerdict::Pass;
     for Remark { path, problem } in report.findings.iter().filter(|_| passed) {
-        let row = plain(&format!("{path}: {problem}"));
+        let row = neutralise(&format!("{path}: {problem}"));
         text += &format!("           {}\n", row.replace('\n', " "));
     }
     text
@@ -371,7 +375,7 @@ fn changes(captured: &Capture, closer: &Closer) -> String {
         };
         format!(
             "           {what} {}{lines}\n",
-            plain(&change.path.to_string())
+            neutralise(&change.path.to_string())
         )
     };
     let rows: String = captured
@@ -396,7 +400,7 @@ fn is_further(state: &State, verdict: &Verdict) -> bool {
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
     if beside.foreign || beside.stage != Stage::Sealed {
-        return consent::going_on(run, beside);
+        return approval_text::going_on(run, beside);
     }
     match (&state.finished, &state.published, &beside.landed) {
         (_, _, Some(Landed { landing, held })) => {
@@ -414,7 +418,7 @@ fn ending(state: &State, beside: &Beside) -> String {
             let branch = short(&published.branch);
             let next = match &beside.part {
                 None => format!("next: provost land {run}\n"),
-                Some(part) => format!("note: {}\n", plain(part)),
+                Some(part) => format!("note: {}\n", neutralise(part)),
             };
             format!("  branch   {branch}\nnext: provost diff {run}\n{next}")
         }
@@ -430,11 +434,11 @@ fn ending(state: &State, beside: &Beside) -> String {
             };
             let details = verdict.details.as_ref();
             let remedy = details.and_then(|details| details.get("hint")?.as_str());
-            let remedy = remedy.map(|remedy| format!("hint: {}\n", plain(remedy)));
+            let remedy = remedy.map(|remedy| format!("hint: {}\n", neutralise(remedy)));
             let remedy = remedy.unwrap_or_default();
             let code = verdict.code;
             format!("{remedy}hint: provost explain {code}\nnext: provost why {run}\n{next}")
         }
-        (None, _, None) => consent::going_on(run, beside),
+        (None, _, None) => approval_text::going_on(run, beside),
     }
 }

@@ -13,30 +13,30 @@ use provost_core::bundle::verify::Files;
 use provost_core::code::Code;
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
-use provost_core::own::Secret;
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
+use provost_core::user_secret::Secret;
 use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Bundle as _, Clock, Ledger, Observer, PortError, Signer};
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
-use provost_host::{clock, keys, owner};
+use provost_host::{clock, keys, process_owner};
 use provost_store::StoreError;
 use provost_store::driven::LiveRegistry;
 use provost_store::lock::DriverLock;
 #[cfg(not(feature = "failpoints"))]
 pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
-use crate::agreed::Sent;
 use crate::answer::Failure;
-use crate::history;
 #[cfg(feature = "failpoints")]
-pub(crate) use crate::mortal::{MortalBundle as RunBundle, MortalLedger as RunLedger};
+pub(crate) use crate::crash_points::{CrashingBundle as RunBundle, CrashingLedger as RunLedger};
+use crate::history;
 use crate::parts;
-use crate::place::Place;
+use crate::places::Places;
+use crate::user_consent::Sent;
 
 /// A run that this process drives.
 pub(crate) struct Session {
@@ -50,7 +50,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Begins the run `names` in its own directory.
-    pub(crate) fn create(place: Place, names: &Names) -> Result<Self, Failure> {
+    pub(crate) fn create(place: Places, names: &Names) -> Result<Self, Failure> {
         // Whatever can be missing is missed before there is a directory of the run.
         let signer = place.prepare_for(|| KeySigner::of(&place))?;
         let registry = place.registry()?;
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Takes over the run `run_id`, if nobody drives it and this user began it.
-    pub(crate) fn open(place: Place, run_id: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(place: Places, run_id: &str) -> Result<Self, Failure> {
         // Nothing is written to the run of somebody else, not even a lock.
         history::require_own(&place, run_id)?;
         let directory = place.run(run_id);
@@ -97,7 +97,7 @@ impl Session {
     }
 
     fn of(
-        place: Place,
+        place: Places,
         run_id: &str,
         lock: DriverLock,
         ledger: RunLedger,
@@ -192,7 +192,7 @@ impl Session {
 
 /// Puts the sealed result of the run `run_id` on its branch, if nobody else drives it.
 pub(crate) fn land(
-    place: Place,
+    place: Places,
     run_id: &str,
     named: &[Sent],
     observer: &mut dyn Observer,
@@ -230,7 +230,7 @@ pub(crate) fn land(
 
 /// Builds the files of the sealed run `run_id` again; nothing is written.
 pub(crate) fn rehydrate(
-    place: Place,
+    place: Places,
     run_id: &str,
     trusted: &[PublicKey],
 ) -> Result<Rehydrated, Failure> {
@@ -252,7 +252,7 @@ pub(crate) fn rehydrate(
 /// Does the gates and the acceptance commands of the sealed run `run_id` again, if nobody else
 /// drives it.
 pub(crate) fn reexecute(
-    place: Place,
+    place: Places,
     run_id: &str,
     observer: &mut dyn Observer,
 ) -> Result<Reexecuted, Failure> {
@@ -332,12 +332,12 @@ pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure
 
 /// This process, as others know it.
 pub(crate) fn owner() -> Result<Owner, Failure> {
-    owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
+    process_owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
 }
 
 /// Whoever started this process.
 pub(crate) fn person() -> Result<Person, Failure> {
-    owner::person().map_err(|error| Failure::of(Code::HostFailed, &error))
+    process_owner::person().map_err(|error| Failure::of(Code::HostFailed, &error))
 }
 
 /// Signs with the key of this user.
@@ -348,7 +348,7 @@ pub(crate) struct KeySigner {
 
 impl KeySigner {
     /// The key of this user, which must not lie where an agent's work could reach it.
-    pub(crate) fn of(place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn of(place: &Places) -> Result<Self, Failure> {
         let refuse = |error: keys::KeysError| Failure::of(Code::KeyUnsafe, &error);
         let keys = keys::Keys::find().map_err(refuse)?;
         let top = place.repo.top().unwrap_or_else(|| place.repo.common_dir());

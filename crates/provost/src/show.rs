@@ -44,7 +44,7 @@ pub(crate) fn show(outcome: &Outcome, reader: Reader) -> Exit {
         Reader::Program => print_line(&json.to_string()),
         Reader::Person if exit == Exit::Yes || outcome.is_ok() => print_line(text.trim_end()),
         Reader::Person => {
-            tell(text.trim_end());
+            print_message(text.trim_end());
             Ok(())
         }
     };
@@ -65,21 +65,21 @@ fn print_line(text: &str) -> io::Result<()> {
 }
 
 /// Writes one message for a person to stderr.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn print_message(text: &str) {
     // Nobody is left to be told that telling failed.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 fn render_failure(failure: &Failure) -> String {
-    let mut text = format!("error[{}]: {}\n", failure.code, plain(&failure.reason));
+    let mut text = format!("error[{}]: {}\n", failure.code, neutralise(&failure.reason));
     for cause in &failure.causes {
-        text += &format!("  because: {}\n", plain(cause));
+        text += &format!("  because: {}\n", neutralise(cause));
     }
     for row in findings(&failure.verdict()) {
-        text += &format!("  {}\n", plain(&row));
+        text += &format!("  {}\n", neutralise(&row));
     }
     match &failure.hint {
-        Some(hint) => text += &format!("hint: {}\n", plain(hint)),
+        Some(hint) => text += &format!("hint: {}\n", neutralise(hint)),
         None => text += &format!("hint: provost explain {}\n", failure.code),
     }
     if let Some(run_id) = failure.record() {
@@ -90,20 +90,20 @@ fn render_failure(failure: &Failure) -> String {
 
 fn render_verdict(verdict: &Verdict) -> String {
     if verdict.allow {
-        let mut text = format!("ok: {}\n", plain(&verdict.reason));
+        let mut text = format!("ok: {}\n", neutralise(&verdict.reason));
         for note in notes(verdict) {
-            text += &format!("  note: {}\n", plain(note));
+            text += &format!("  note: {}\n", neutralise(note));
         }
         return text;
     }
-    let mut text = format!("error[{}]: {}\n", verdict.code, plain(&verdict.reason));
+    let mut text = format!("error[{}]: {}\n", verdict.code, neutralise(&verdict.reason));
     for row in findings(verdict) {
-        text += &format!("  {}\n", plain(&row));
+        text += &format!("  {}\n", neutralise(&row));
     }
     let hint = verdict.details.as_ref();
     let hint = hint.and_then(|details| details.get("hint")?.as_str());
     match hint {
-        Some(hint) => text + &format!("hint: {}\n", plain(hint)),
+        Some(hint) => text + &format!("hint: {}\n", neutralise(hint)),
         None => text + &format!("hint: provost explain {}\n", verdict.code),
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
 }
 
 /// `text` without anything a terminal would obey.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn neutralise(text: &str) -> String {
     let safe = |character: char| match character {
         '\n' | '\t' => character,
         other if other.is_control() || is_direction(other) => '\u{fffd}',
@@ -172,7 +172,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// The first line of `text`, cut so that it ends where the terminal does if it begins at `column`.
 pub(crate) fn headline(text: &str, column: usize) -> String {
-    let first = plain(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
+    let first = neutralise(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
     match width_of(io::stdout()) {
         Some(width) => cut(&first, width.saturating_sub(column).max(NARROWEST)),
         None => first,
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_terminal_is_given_nothing_to_obey() {
         assert_eq!(
-            plain("a\x1b[31mb\u{9b}c\u{202e}d\n"),
+            neutralise("a\x1b[31mb\u{9b}c\u{202e}d\n"),
             "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\n"
         );
     }

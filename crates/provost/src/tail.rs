@@ -9,7 +9,7 @@ use provost_core::run::fact::{CommandRun, Ending, Side, Stream};
 use provost_core::run::{Gate, State};
 use serde::Serialize;
 
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// How many lines are shown.
 const LINES: usize = 10;
@@ -88,7 +88,7 @@ fn lines(text: &str) -> Vec<String> {
 /// One line as a terminal would leave it, without anything a terminal would obey.
 fn shown(line: &str) -> String {
     let last = line.trim_end_matches('\r').rsplit('\r').next();
-    let text = plain(last.unwrap_or_default()).replace('\t', "    ");
+    let text = neutralise(last.unwrap_or_default()).replace('\t', "    ");
     text.chars().take(WIDTH).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Says what a box asked of the network.
 
 use provost_core::code::Code;
-use provost_core::net::book::Traffic;
+use provost_core::net::traffic_log::Traffic;
 
 /// One line for each kind of request, refused ones last.
 pub(crate) fn lines(traffic: &[Traffic]) -> Vec<String> {

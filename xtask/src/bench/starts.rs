@@ -37,7 +37,7 @@ pub(super) fn runs(
         let repository = ground.repository()?;
         first.push(ground.run(&programs.provost(), &repository)?);
         later.push(ground.run(&programs.provost(), &repository)?);
-        let start = programs.example("box_bench", &["5", "box"], ground)?;
+        let start = programs.example("sandbox_bench", &["5", "box"], ground)?;
         boxes.push(start.of("box").median);
     }
     let start = Sample::of(boxes);

@@ -34,7 +34,7 @@ use crate::contract::Test;
 use crate::object::Oid;
 use crate::record::Head;
 use crate::run::fact::{AgentRun, Capture, CommandRun, Ending, ResultFile, Side};
-use crate::run::fix::Past;
+use crate::run::fix::EarlierAttempt;
 use crate::run::judge::{compare, optional_red};
 use crate::run::{Gate, State};
 use crate::verdict::Verdict;
@@ -423,7 +423,7 @@ impl<'a> Composer<'a> {
 /// The attempts that were refused before the last one, with the files that hold their work.
 fn earlier(state: &State, files: &Files) -> Vec<Value> {
     let holds_attempts = files.keys().any(|name| name.starts_with(PATCHES));
-    let row = |past: &Past| {
+    let row = |past: &EarlierAttempt| {
         let patch = attempts::patch(&past.task_id, past.attempt);
         let mut row = bare(past);
         if files.contains_key(&patch) {
@@ -436,7 +436,7 @@ fn earlier(state: &State, files: &Files) -> Vec<Value> {
     state.past.iter().map(row).collect()
 }
 
-fn bare(past: &Past) -> Value {
+fn bare(past: &EarlierAttempt) -> Value {
     let agent = past.agent.as_ref();
     json!({
         "attempt": past.attempt,

@@ -42,7 +42,7 @@ pub enum Fact {
         contract_sha256: String,
         /// Who works for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        hands: Option<Hands>,
+        hands: Option<NodeAgents>,
     },
     /// The run of a node is over.
     #[serde(rename = "NODE_ENDED")]
@@ -85,7 +85,7 @@ pub enum Fact {
 /// Who works for a node, as the call of the chain says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hands {
+pub struct NodeAgents {
     /// The agent: its name, or its command.
     pub agent: String,
     /// The reviewer, likewise.
@@ -174,7 +174,7 @@ pub struct State {
     /// The nodes that were looked at, by name.
     pub nodes: BTreeMap<String, Standing>,
     /// Who worked for each node that has a run.
-    pub hands: BTreeMap<String, Option<Hands>>,
+    pub hands: BTreeMap<String, Option<NodeAgents>>,
     /// What the commands of the contract that was divided say of all results together.
     pub tested: Option<Verdict>,
     /// What it came to, once nothing is left to be done.
@@ -352,8 +352,8 @@ impl State {
     pub fn otherwise(
         &self,
         again: bool,
-        hands: impl Fn(&str) -> Option<Hands>,
-    ) -> Vec<(String, Option<Hands>)> {
+        hands: impl Fn(&str) -> Option<NodeAgents>,
+    ) -> Vec<(String, Option<NodeAgents>)> {
         let mut then = self.clone();
         then.reopen(again);
         let differs = |(node, standing): (&String, &Standing)| {

@@ -7,9 +7,9 @@ use super::document::{
 };
 use super::limits::Asked;
 use super::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use crate::agent_registry;
 use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
-use crate::roster;
 use crate::tier::Tier;
 
 /// What a person typed.
@@ -63,8 +63,8 @@ impl Typed {
             task_id: format!("task-{now}"),
             task_type: Some(TaskType::Implement),
             parent_task_id: None,
-            owner_agent: agent(Role::Pm, roster::OWNER),
-            assigned_agent: agent(Role::Worker, roster::WORKER),
+            owner_agent: agent(Role::Pm, agent_registry::OWNER),
+            assigned_agent: agent(Role::Worker, agent_registry::WORKER),
             inputs: inputs(self.objective),
             required_outputs: vec![RequiredOutput {
                 name: "patch".to_owned(),

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::alias;
 use crate::change::{Change, EXACT, Finding, FindingKind, Movement, Node, Origin};
 use crate::code::Code;
+use crate::file_system_names;
 use crate::object::Mode;
 use crate::path::{RawPath, RepoPath};
 use crate::protect::{self, Extra, Protection};
@@ -193,7 +193,7 @@ impl Rules<'_> {
         self.judge_protection(path, rows);
         // A name that was there before is not the agent's.
         let name = change.before.is_none().then(|| path.to_string());
-        if let Some(letter) = name.as_deref().and_then(alias::invisible) {
+        if let Some(letter) = name.as_deref().and_then(file_system_names::invisible) {
             let code = u32::from(letter);
             let problem = format!("has a letter in its name that nobody sees (U+{code:04X})");
             add(rows, path, Reason::Unverifiable, problem);

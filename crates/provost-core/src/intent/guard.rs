@@ -6,7 +6,7 @@
 
 use super::record::{Intent, Ownership, State, Viewer};
 use super::scope::{Relation, is_state};
-use crate::alias::Reading;
+use crate::file_system_names::Reading;
 use crate::path::{RawPath, RepoPath};
 use crate::protect;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::carried::Carried;
 use super::scope::ChangeScope;
+use super::unfinished_work::UnfinishedWork;
 use super::workspace::Snapshot;
 use crate::lease::Owner;
 use crate::path::RawPath;
@@ -153,7 +153,7 @@ pub struct Intent {
     pub baseline_sha256: Option<String>,
     /// The intent whose analysis it is judged from, because its work began there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Carried>,
+    pub carried: Option<UnfinishedWork>,
     /// What its agent said it touched outside of the scope.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<RawPath>,

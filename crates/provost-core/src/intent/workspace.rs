@@ -16,7 +16,7 @@ pub const ABSENT: &str = "-";
 
 /// One path that git calls dirty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dirt {
+pub struct DirtyFile {
     /// The two letters of git: staged, and on disk.
     pub letters: String,
     /// What the commit has: mode and object, or [`ABSENT`].
@@ -27,7 +27,7 @@ pub struct Dirt {
     pub disk: Option<String>,
 }
 
-impl Dirt {
+impl DirtyFile {
     /// Whether git knows the path at all.
     pub fn is_tracked(&self) -> bool {
         self.letters != "??"
@@ -40,7 +40,7 @@ pub struct Workspace {
     /// The tree of its commit; nothing before the first commit.
     pub tree: Option<String>,
     /// Everything that differs from it, also what git does not know; never what is ignored.
-    pub dirty: BTreeMap<RawPath, Dirt>,
+    pub dirty: BTreeMap<RawPath, DirtyFile>,
 }
 
 /// The dirty files when an intent was declared (R34).
@@ -179,8 +179,8 @@ impl Workspace {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn dirt(letters: &str, head: &str, disk: &str) -> Dirt {
-        Dirt {
+    pub(crate) fn dirt(letters: &str, head: &str, disk: &str) -> DirtyFile {
+        DirtyFile {
             letters: letters.into(),
             head: head.into(),
             staged: head.into(),
@@ -188,7 +188,7 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn workspace(dirty: &[(&str, Dirt)]) -> Workspace {
+    pub(crate) fn workspace(dirty: &[(&str, DirtyFile)]) -> Workspace {
         let dirty = dirty.iter();
         Workspace {
             tree: Some("tree".into()),

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::table::{self, Row};
 use super::{Protection, first};
-use crate::alias::Reading;
+use crate::file_system_names::Reading;
 
 /// The table, arranged so that a name is looked up and not searched for.
 pub(super) struct Index {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::alias;
+use crate::file_system_names;
 
 #[test]
 fn files_that_decide_are_known() {
@@ -159,7 +159,10 @@ fn the_table_is_folded_and_covers_more_than_two_hundred_names() {
     for row in table::rows() {
         let read = row.files().chain(row.directories());
         for pattern in read.filter(|_| row.protection != Protection::Control) {
-            assert_eq!(alias::fold_path(pattern.as_bytes()), pattern.as_bytes());
+            assert_eq!(
+                file_system_names::fold_path(pattern.as_bytes()),
+                pattern.as_bytes()
+            );
             let path = pattern.trim_start_matches('/').replace('*', "x");
             let path = RepoPath::try_from(path).unwrap();
             let known = classify(&path, &Extra::default());

@@ -6,9 +6,9 @@
 //! - Commits depend on nothing but the ledger.
 
 mod asked;
-mod words;
+mod commit_text;
 
-pub use words::Words;
+pub use commit_text::CommitText;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -141,7 +141,7 @@ pub struct Agent {
     /// What its box is made of.
     pub tier: Tier,
     /// What it may not write, whatever its scope is.
-    pub walls: Walls,
+    pub walls: WriteProtection,
     /// When it is ended.
     pub time_limit: Duration,
     /// When it is ended for other reasons.
@@ -162,7 +162,7 @@ pub struct Agent {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
     /// Who looks at the candidate.
-    pub look: Look,
+    pub look: ReadOnlyRun,
     /// The paths that differ, one a line.
     pub changed: String,
     /// The contract, as written.
@@ -173,7 +173,7 @@ pub struct Review {
 
 /// Somebody who looks at a tree and says something about it, and the box around it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct ReadOnlyRun {
     /// The run, or the plan, as it may know it.
     pub run_id: String,
     /// What it is called for people.
@@ -212,7 +212,7 @@ pub struct Look {
 
 /// A file that lies beside the tree for whoever looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paper {
+pub struct InputFile {
     /// Where it is in the box; all papers of one look are in one directory.
     pub place: &'static str,
     /// The variable that names that place.
@@ -288,13 +288,13 @@ impl NamedBy {
 
 /// What the kernel keeps an agent from writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Walls {
+pub struct WriteProtection {
     forbid: Scope,
     permit: Permit,
     extra: Extra,
 }
 
-impl Walls {
+impl WriteProtection {
     /// Whether `path` is behind them.
     pub fn cover(&self, path: &RepoPath) -> bool {
         if self.forbid.covers(path) {
@@ -402,7 +402,7 @@ pub struct Merge {
     /// The tree of the candidate.
     pub candidate: Oid,
     /// What the commit of the merge says.
-    pub words: Words,
+    pub words: CommitText,
     /// When the run began, in seconds since 1970.
     pub seconds: i64,
     /// Where refs keep merges of this run.

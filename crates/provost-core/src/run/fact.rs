@@ -1,29 +1,29 @@
 //! The facts a run is made of, as its ledger holds them.
 
+mod agent_claims;
 mod agent_run;
 mod cancel;
 mod command;
-mod crossed;
+mod cross_tests;
 mod fix;
 mod layer;
 mod review;
 mod tested;
-mod told;
 mod violation;
 mod withheld;
 
 pub use agent_run::{AgentRun, ResultFile};
 pub use cancel::Cancel;
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
-pub use crossed::Crossed;
+pub use cross_tests::CrossTrees;
 pub use fix::{Fix, Trigger};
 pub use layer::{Layered, Made};
 pub use review::{ReviewRun, Reviewer};
 use std::collections::BTreeMap;
 
+pub use agent_claims::AgentClaims;
 use serde::{Deserialize, Serialize};
 pub use tested::{Probe, Probed, SandboxTest};
-pub use told::Told;
 pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
 
@@ -310,7 +310,7 @@ pub struct Capture {
     pub withheld: Withheld,
     /// Trees with one half of the change, if it touches tests and what they test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crossed: Option<Crossed>,
+    pub crossed: Option<CrossTrees>,
 }
 
 impl Capture {

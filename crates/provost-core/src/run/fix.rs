@@ -37,7 +37,7 @@ const LONGEST_NAME: usize = 128;
 /// An attempt whose work a gate refused, and that another one mends.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Past {
+pub struct EarlierAttempt {
     /// Which attempt.
     pub attempt: u32,
     /// Its task.
@@ -248,7 +248,7 @@ impl State {
         if !(in_turn && whole && named && within) {
             return None;
         }
-        let past = Past {
+        let past = EarlierAttempt {
             attempt: self.attempt,
             task_id: self.task_id().to_owned(),
             refusal: self.refusal.take()?,

@@ -3,18 +3,18 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
-mod looker;
 mod output;
 mod program;
+mod read_only_agent;
 mod review;
 mod runtime;
 mod tools;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
-pub use looker::Looker;
 pub use output::{AgentResult, Claim, Complaint};
 pub use program::{Lack, judge_programs};
+pub use read_only_agent::ReadOnlyAgent;
 
 use std::sync::OnceLock;
 

@@ -6,7 +6,7 @@ use super::fact::{
     AgentRun, Cancel, Capture, Cleaned, Fact, Judgement, Layered, Left, Names, NoFact, Opened,
     Published, ReviewRun, Salvage, SandboxTest, Side, TestRun, Trigger, Violation,
 };
-use super::fix::Past;
+use super::fix::EarlierAttempt;
 use super::{Gate, Next, Round, Step};
 use crate::approval::Approval;
 use crate::contract::{Contract, Problem};
@@ -43,7 +43,7 @@ pub struct State {
     /// How many agents were lost with their driver.
     pub lost: u32,
     /// Attempts that were refused and are mended by later ones, oldest first.
-    pub past: Vec<Past>,
+    pub past: Vec<EarlierAttempt>,
     /// What the attempt that goes on is mended for, once that is decided.
     pub trigger: Option<Trigger>,
     /// Whether every attempt to mend was used up.

@@ -1,9 +1,9 @@
 //! What the dialects have in common, as data: which place of one means which place of another, what
 //! a place is given when the source is silent, and what can be given by hand.
 
+use provost_core::agent_registry;
 use provost_core::contract::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::object::sha256;
-use provost_core::roster;
 use serde_json::{Value, json};
 
 use super::Dialect;
@@ -166,7 +166,7 @@ pub(super) fn defaults(dialect: Dialect, so_far: &Value) -> Vec<(&'static str, V
         Dialect::Assignment => of_assignment(so_far),
         Dialect::Contract => vec![
             ("/assigned_agent/role", json!("WORKER")),
-            ("/assigned_agent/agent_id", json!(roster::WORKER)),
+            ("/assigned_agent/agent_id", json!(agent_registry::WORKER)),
             (
                 "/inputs/artifacts",
                 json!([{

@@ -23,8 +23,8 @@ use provost_core::path::RawPath;
 use provost_core::structure::Report;
 use provost_core::structure::baseline::Seen;
 
-use super::look::root_relative;
 use super::manage::close;
+use super::queries::root_relative;
 use super::{ChangeError, Ports, Session, altered, is_closed, wrong};
 use receipt::{seal, write_down};
 use remember::accept;

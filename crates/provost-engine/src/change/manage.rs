@@ -17,10 +17,10 @@ use provost_core::lease::{Lease, Owner};
 use provost_core::path::RawPath;
 use serde_json::json;
 
-use super::carry;
 use super::finish::{changed, name, remember};
 use super::ports::{Entry, IntentRegistry};
 use super::start::drifted;
+use super::unfinished_work;
 use super::{ChangeError, Ports, Session, is_closed, wrong};
 
 /// Lists all intents; what is over is closed on the way (R23).
@@ -301,7 +301,7 @@ pub fn promote(
     };
     let (moved, carry) = match (&workspace, head) {
         (Ok(now), Some(head)) => {
-            let carry = carry::find(ports, &intent.root, &intent.scope, now)?;
+            let carry = unfinished_work::find(ports, &intent.root, &intent.scope, now)?;
             (drifted(ports, head, now)?, carry)
         }
         _ => (BTreeSet::new(), None),

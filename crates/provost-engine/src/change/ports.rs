@@ -15,7 +15,7 @@ use crate::ports::PortError;
 
 /// Everything that is known about who is at work.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct RegistryView {
     /// The open intents by when they were declared, and the one that was asked for.
     pub intents: Vec<Intent>,
     /// What runs of our own hold.
@@ -40,11 +40,11 @@ pub trait IntentRegistry {
     fn turn(
         &mut self,
         named: Option<&str>,
-        decide: &mut dyn FnMut(&Known) -> Vec<Entry>,
+        decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
     ) -> Result<(), PortError>;
 
     /// Everything as it is, without a turn.
-    fn look(&mut self, named: Option<&str>) -> Result<Known, PortError>;
+    fn look(&mut self, named: Option<&str>) -> Result<RegistryView, PortError>;
 
     /// Every intent under which could be edited, open or closed, by when it was declared.
     fn past(&mut self) -> Result<Vec<Intent>, PortError>;
@@ -92,7 +92,7 @@ pub trait Checkout {
 }
 
 /// Keeps the runs of one session.
-pub trait Shelf {
+pub trait AnalysisStore {
     /// All runs.
     fn heads(&self) -> Result<Vec<RunHead>, PortError>;
 
@@ -110,7 +110,7 @@ pub trait Shelf {
 pub type Seal<'a> = dyn Fn(&[Record]) -> Result<Vec<u8>, PortError> + 'a;
 
 /// Keeps the evidence of intents: a directory and a chain each.
-pub trait Chronicle {
+pub trait ChangeEvidence {
     /// Adds a record to the chain of an intent, and keeps the seal that `seal` makes of the whole
     /// chain. Nobody else adds a record meanwhile. Gives where the chain ends.
     fn append(&mut self, intent_id: &str, event: Event, seal: &Seal<'_>)
@@ -127,7 +127,7 @@ pub trait Chronicle {
 }
 
 /// Makes names that nobody has used before.
-pub trait Names {
+pub trait FreshNames {
     /// A new name for an intent, sorted by time.
     fn intent_id(&self, now: i64) -> Result<String, PortError>;
 }

@@ -21,9 +21,9 @@ use provost_core::structure::baseline;
 use provost_core::structure::blast::{artifact_id, radius};
 use serde_json::{Value, json};
 
-use super::carry::{self, Carry};
-use super::look::budget_of;
-use super::ports::{Entry, Known};
+use super::ports::{Entry, RegistryView};
+use super::queries::budget_of;
+use super::unfinished_work::{self, UnfinishedWork};
 use super::{ChangeError, Ports, Session, wrong};
 use crate::ports::PortError;
 
@@ -55,7 +55,9 @@ pub fn start(
     let waits = request.on_conflict == OnConflict::Queue && has_conflict(ports, session, request)?;
     let carry = match &workspace {
         // Who waits is given what it goes on with when its turn comes.
-        Ok(workspace) if !waits => carry::find(ports, &request.root, &request.scope, workspace)?,
+        Ok(workspace) if !waits => {
+            unfinished_work::find(ports, &request.root, &request.scope, workspace)?
+        }
         _ => None,
     };
     let draft = match &carry {
@@ -64,9 +66,9 @@ pub fn start(
     };
     let mut answer = Started::needs_analysis(Vec::new());
     let report = ports.shelf.report(&head)?;
-    let paths = super::look::root_relative(&request.root, &request.scope);
+    let paths = super::queries::root_relative(&request.root, &request.scope);
     let blast = radius(&report, &paths, request.depth);
-    let level = super::look::level_word(blast.radius_level);
+    let level = super::queries::level_word(blast.radius_level);
     keep_before(ports, &draft, &head, carry.as_ref())?;
     let alive = ports.alive;
     let mut replaced = Vec::new();
@@ -118,7 +120,7 @@ fn keep_before(
     ports: &mut Ports<'_>,
     draft: &Intent,
     head: &RunHead,
-    carry: Option<&Carry>,
+    carry: Option<&UnfinishedWork>,
 ) -> Result<(), ChangeError> {
     let id = &draft.intent_id;
     if let Some(carry) = carry {
@@ -195,7 +197,7 @@ fn settle(
     workspace: &Result<Workspace, String>,
     draft: &Intent,
     level: &str,
-    known: &Known,
+    known: &RegistryView,
     viewer: &Viewer<'_>,
 ) -> (Started, Vec<Entry>) {
     let request = asked.request;
@@ -287,7 +289,7 @@ fn peers_digest(others: &[Peer]) -> String {
 }
 
 /// How many agents have an open intent, the owner of `intent` included.
-fn agents(known: &Known, intent: &Intent, viewer: &Viewer<'_>) -> usize {
+fn agents(known: &RegistryView, intent: &Intent, viewer: &Viewer<'_>) -> usize {
     let mut owners = vec![&intent.owner];
     let open = known.intents.iter().filter(|other| other.state.is_open());
     for other in open.filter(|other| other.ownership(viewer).is_live_foreign()) {

@@ -14,7 +14,7 @@ use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
 use super::{Chapter, MergeOutcome, review};
-use crate::after::Looking;
+use crate::after::UnleasedWatch;
 use crate::ports::PortError;
 
 /// The run merged with `tip`, accepted and signed.
@@ -79,7 +79,7 @@ fn test(
     chapter.note(TEST_STARTED, &start)?;
     let order = chapter.state.accept_merge(start.tree, start.logs, known);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
-    let mut watch = Looking(&mut *chapter.ports.observer);
+    let mut watch = UnleasedWatch(&mut *chapter.ports.observer);
     let run = chapter.ports.target.accept(&order, &mut watch)?;
     chapter.note(TEST_RESULT, &run)?;
     Ok(run)

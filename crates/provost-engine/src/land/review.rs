@@ -9,7 +9,7 @@ use provost_core::run::Gate;
 use provost_core::run::effect::Base;
 
 use super::Chapter;
-use crate::after::Looking;
+use crate::after::UnleasedWatch;
 use crate::ports::PortError;
 
 /// Has `tree` reviewed, which changes `changes` in the target at `tip`, if the run had a reviewer and
@@ -36,7 +36,7 @@ pub(super) fn again(
     let order = chapter.state.review_merge(base, tree, changes, &start.logs);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
     chapter.note(REVIEW_STARTED, &start)?;
-    let mut watch = Looking(&mut *chapter.ports.observer);
+    let mut watch = UnleasedWatch(&mut *chapter.ports.observer);
     let reviewed = chapter.ports.target.review(&order, &mut watch)?;
     chapter.note(REVIEW_RESULT, &reviewed)?;
     let mut verdict = chapter.state.judge_merge_review(&reviewed, tree);

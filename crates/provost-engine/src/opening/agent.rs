@@ -18,7 +18,7 @@ const PLACE: &str = "provost.toml may name any place, so a person, or the contra
 
 /// The agent of a run.
 #[derive(Debug)]
-pub(super) struct Hired {
+pub(super) struct ResolvedAgent {
     /// What is executed.
     pub(super) argv: Vec<String>,
     /// How it is spoken to.
@@ -31,13 +31,13 @@ pub(super) fn hire(
     policy: &Policy,
     answer: Answer,
     tools: &[String],
-) -> Result<Hired, PortError> {
+) -> Result<ResolvedAgent, PortError> {
     let name = match agent {
-        Agent::Typed(text) => return typed(text).map(Hired::command),
+        Agent::Typed(text) => return typed(text).map(ResolvedAgent::command),
         Agent::Named(name) => name,
     };
     let adapted = match policy.agents.get(name) {
-        Some(agent::Agent::Command(argv)) => return Ok(Hired::command(argv.clone())),
+        Some(agent::Agent::Command(argv)) => return Ok(ResolvedAgent::command(argv.clone())),
         Some(agent::Agent::Adapted(adapted)) => Some(adapted.clone()),
         None => {
             let known = Adapter::NAMED.iter().find(|adapter| adapter.name() == name);
@@ -52,7 +52,7 @@ pub(super) fn hire(
     adapted.tools = known
         .map(|(name, argv)| (name.clone(), argv.clone()))
         .collect();
-    Ok(Hired {
+    Ok(ResolvedAgent {
         argv: launch::argv(&adapted, answer),
         adapted: Some(adapted),
     })
@@ -96,7 +96,7 @@ pub(crate) fn looker(
     })
 }
 
-impl Hired {
+impl ResolvedAgent {
     fn command(argv: Vec<String>) -> Self {
         Self {
             argv,

@@ -9,7 +9,7 @@ use provost_core::object::{self, Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::prepare;
 use provost_core::run::fact::{
-    AgentRun, Capture, Cleaned, CommandRun, Crossed, Ending, Layered, Placed, Probe, Probed,
+    AgentRun, Capture, Cleaned, CommandRun, CrossTrees, Ending, Layered, Placed, Probe, Probed,
     Published, ResultFile, ReviewRun, Salvage, SandboxTest, Side, Stream, TestRun, Withheld,
     WorkspaceKind,
 };
@@ -288,7 +288,7 @@ impl Host for SimHost {
                 .filter(|_| *behaviour == Behaviour::Tests)
                 .map(|path| {
                     refs.extend(order.crossed.iter().map(|keep| keep.name.clone()));
-                    Crossed {
+                    CrossTrees {
                         test_files: vec![RawPath::new("app/test_a.py")],
                         old_tests: oid(&format!("{path}, old tests")),
                         new_tests: oid(&format!("{path}, new tests")),

@@ -23,8 +23,8 @@ use provost_core::run::fact::{
 use provost_engine::after::{AfterPorts, Sealed};
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{Ledger, PortError, Registry as _, Signer, Watch};
-use provost_engine::replay::Bench;
-use provost_engine::sim::{Cut, Onlooker, Power, SimClock, SimRegistry};
+use provost_engine::replay::ReplayHost;
+use provost_engine::sim::{Cut, Power, SimClock, SimObserver, SimRegistry};
 use serde_json::json;
 
 use crate::sample::{Bundle, Draft, key};
@@ -312,7 +312,7 @@ impl Target for SimTarget {
     }
 }
 
-impl Bench for SimTarget {
+impl ReplayHost for SimTarget {
     fn trees(&mut self, _: &Oid, _: &Oid, _: Vec<u8>) -> Result<(), PortError> {
         self.power.call(|| ())
     }
@@ -447,7 +447,7 @@ impl Machine {
             registry: &mut self.registry,
             signer: &self.hand,
             clock: &SimClock::default(),
-            observer: &mut Onlooker::default(),
+            observer: &mut SimObserver::default(),
         })
     }
 

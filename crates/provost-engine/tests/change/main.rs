@@ -1,6 +1,6 @@
 //! Controlled changes whose calls fail, or whose agent dies at any of them.
 
 #[cfg(test)]
-mod desk;
+mod stage;
 #[cfg(test)]
 mod sweep;

@@ -6,43 +6,43 @@ use provost_core::intent::start::Status;
 use provost_engine::change::{clear, finish, gc, promote, recover, start};
 use provost_engine::sim::{Cut, Power};
 
-use crate::desk::{Desk, session, start_request};
+use crate::stage::{ChangeStage, session, start_request};
 
 const CUTS: [Cut; 3] = [Cut::Before, Cut::After, Cut::Flicker];
 
 /// What is swept.
 trait UseCase {
-    /// The desk before it, without any cut.
-    fn before() -> Desk;
+    /// The stage before it, without any cut.
+    fn before() -> ChangeStage;
     /// Does it as the process `pid`.
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String>;
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String>;
     /// Brings it to its end after the process `pid` was cut; `pid` of who goes on is given.
-    fn go_on(desk: &mut Desk, pid: u32, place: &str);
+    fn go_on(stage: &mut ChangeStage, pid: u32, place: &str);
     /// Shows that everything is as it must be.
-    fn check(desk: &Desk, place: &str);
+    fn check(stage: &ChangeStage, place: &str);
 }
 
 fn sweep<U: UseCase>(least: u32) {
     for cut in CUTS {
         for call in 1.. {
             let power = Power::cut_at(call, cut);
-            let mut desk = U::before().powered(&power);
-            let first = U::attempt(&mut desk, 1);
+            let mut stage = U::before().powered(&power);
+            let first = U::attempt(&mut stage, 1);
             let place = format!("cut {cut:?} call {call}");
             let struck = power.has_struck();
             power.restore();
             if struck {
                 // A process that was cut is gone; one whose call failed asks again.
                 let pid = if cut == Cut::Flicker { 1 } else { 9 };
-                desk.dead = vec![1];
-                desk.dead.retain(|dead| *dead != pid);
-                U::go_on(&mut desk, pid, &place);
+                stage.dead = vec![1];
+                stage.dead.retain(|dead| *dead != pid);
+                U::go_on(&mut stage, pid, &place);
             } else {
                 first.unwrap();
             }
-            U::check(&desk, &place);
-            for id in desk.intents.intents.keys() {
-                assert_eq!(desk.faults(id), Vec::<String>::new(), "{place}: {id}");
+            U::check(&stage, &place);
+            for id in stage.intents.intents.keys() {
+                assert_eq!(stage.faults(id), Vec::<String>::new(), "{place}: {id}");
             }
             if !struck {
                 assert!(call > least, "only {call} calls were cut");
@@ -53,8 +53,8 @@ fn sweep<U: UseCase>(least: u32) {
 }
 
 /// Lets `pid` start, and gives the name of the intent.
-fn started(desk: &mut Desk, pid: u32, want: Status) -> Result<String, String> {
-    let answer = desk.with(|ports| start(ports, &session(pid), &start_request()));
+fn started(stage: &mut ChangeStage, pid: u32, want: Status) -> Result<String, String> {
+    let answer = stage.with(|ports| start(ports, &session(pid), &start_request()));
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status == want {
         return Ok(answer.intent.unwrap().intent_id);
@@ -64,14 +64,14 @@ fn started(desk: &mut Desk, pid: u32, want: Status) -> Result<String, String> {
 }
 
 /// The one intent that is open, whoever has it; taken over by `pid`, if it is not its own.
-fn taken_over(desk: &mut Desk, pid: u32, place: &str) -> Option<String> {
-    let open = desk.intents.open();
+fn taken_over(stage: &mut ChangeStage, pid: u32, place: &str) -> Option<String> {
+    let open = stage.intents.open();
     assert!(open.len() <= 1, "{place}: {open:?}");
     let intent = open.first()?;
     let (id, owner) = (intent.intent_id.clone(), intent.owner.pid);
     if owner != pid {
-        let run = desk.first_run();
-        let answer = desk.with(|ports| recover(ports, &session(pid), &id, &run));
+        let run = stage.first_run();
+        let answer = stage.with(|ports| recover(ports, &session(pid), &id, &run));
         assert!(
             matches!(answer, Ok(Recovered::Yes { .. })),
             "{place}: {answer:?}"
@@ -83,28 +83,28 @@ fn taken_over(desk: &mut Desk, pid: u32, place: &str) -> Option<String> {
 struct Start;
 
 impl UseCase for Start {
-    fn before() -> Desk {
-        Desk::new(Power::steady())
+    fn before() -> ChangeStage {
+        ChangeStage::new(Power::steady())
     }
 
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
-        started(desk, pid, Status::Active).map(|_| ())
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String> {
+        started(stage, pid, Status::Active).map(|_| ())
     }
 
-    fn go_on(desk: &mut Desk, pid: u32, place: &str) {
-        if pid == 1 || taken_over(desk, pid, place).is_none() {
-            started(desk, pid, Status::Active).unwrap();
+    fn go_on(stage: &mut ChangeStage, pid: u32, place: &str) {
+        if pid == 1 || taken_over(stage, pid, place).is_none() {
+            started(stage, pid, Status::Active).unwrap();
         }
     }
 
-    fn check(desk: &Desk, place: &str) {
-        let open = desk.intents.open();
+    fn check(stage: &ChangeStage, place: &str) {
+        let open = stage.intents.open();
         assert_eq!(open.len(), 1, "{place}");
         let intent = open[0];
-        assert!(intent.edit_allowed && !desk.dead.contains(&intent.owner.pid));
+        assert!(intent.edit_allowed && !stage.dead.contains(&intent.owner.pid));
         let id = &intent.intent_id;
         for name in ["before.json", "intent.json"] {
-            assert!(desk.chronicle.has(id, name), "{place}: {name}");
+            assert!(stage.chronicle.has(id, name), "{place}: {name}");
         }
     }
 }
@@ -117,22 +117,22 @@ fn a_start_survives_failure_and_crash_at_any_call() {
 struct Abandon;
 
 impl UseCase for Abandon {
-    fn before() -> Desk {
-        Desk::new(Power::steady())
+    fn before() -> ChangeStage {
+        ChangeStage::new(Power::steady())
     }
 
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
-        started(desk, pid, Status::Active).map(|_| ())
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String> {
+        started(stage, pid, Status::Active).map(|_| ())
     }
 
-    fn go_on(desk: &mut Desk, _: u32, _: &str) {
-        desk.dead = vec![1];
-        desk.with(|ports| gc(ports, &session(9))).unwrap();
+    fn go_on(stage: &mut ChangeStage, _: u32, _: &str) {
+        stage.dead = vec![1];
+        stage.with(|ports| gc(ports, &session(9))).unwrap();
     }
 
-    fn check(desk: &Desk, place: &str) {
-        for intent in desk.intents.intents.values() {
-            let closed = desk.chronicle.count(&intent.intent_id, "INTENT_CLOSED");
+    fn check(stage: &ChangeStage, place: &str) {
+        for intent in stage.intents.intents.values() {
+            let closed = stage.chronicle.count(&intent.intent_id, "INTENT_CLOSED");
             let want = usize::from(!intent.state.is_open() && intent.state != State::Refused);
             assert_eq!(closed, want, "{place}");
         }
@@ -147,17 +147,17 @@ fn a_start_that_was_cut_at_any_call_is_cleared_away_with_a_proper_chain() {
 struct Finish;
 
 impl UseCase for Finish {
-    fn before() -> Desk {
-        let mut desk = Desk::new(Power::steady());
-        started(&mut desk, 1, Status::Active).unwrap();
-        desk.edit();
-        desk
+    fn before() -> ChangeStage {
+        let mut stage = ChangeStage::new(Power::steady());
+        started(&mut stage, 1, Status::Active).unwrap();
+        stage.edit();
+        stage
     }
 
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String> {
         let id = "intent-001";
-        let request = desk.finish_request(id);
-        let done = desk.with(|ports| finish(ports, &session(pid), &request));
+        let request = stage.finish_request(id);
+        let done = stage.with(|ports| finish(ports, &session(pid), &request));
         let done = done.map_err(|error| error.to_string())?;
         match (done.receipt_error, done.status.is_accepted()) {
             (None, true) => Ok(()),
@@ -166,21 +166,21 @@ impl UseCase for Finish {
         }
     }
 
-    fn go_on(desk: &mut Desk, pid: u32, place: &str) {
-        if taken_over(desk, pid, place).is_some() {
-            Self::attempt(desk, pid).unwrap();
+    fn go_on(stage: &mut ChangeStage, pid: u32, place: &str) {
+        if taken_over(stage, pid, place).is_some() {
+            Self::attempt(stage, pid).unwrap();
         }
     }
 
-    fn check(desk: &Desk, place: &str) {
+    fn check(stage: &ChangeStage, place: &str) {
         let id = "intent-001";
-        assert_eq!(desk.state(id), State::Clean, "{place}");
+        assert_eq!(stage.state(id), State::Clean, "{place}");
         for name in ["intent.json", "receipt.json", "attestation.dsse.json"] {
-            assert!(desk.chronicle.has(id, name), "{place}: {name}");
+            assert!(stage.chronicle.has(id, name), "{place}: {name}");
         }
-        let judged = desk.chronicle.count(id, "FINISH_JUDGED");
+        let judged = stage.chronicle.count(id, "FINISH_JUDGED");
         assert!((1..=2).contains(&judged), "{place}: {judged}");
-        assert!(desk.chronicle.count(id, "INTENT_CLOSED") <= 1, "{place}");
+        assert!(stage.chronicle.count(id, "INTENT_CLOSED") <= 1, "{place}");
     }
 }
 
@@ -193,9 +193,9 @@ fn a_finish_survives_failure_and_crash_at_any_call() {
 fn a_finish_that_cleared_its_intent_is_no_failure_although_its_last_record_was() {
     for call in 1.. {
         let power = Power::cut_at(call, Cut::Flicker);
-        let mut desk = Finish::before().powered(&power);
-        let answer = Finish::attempt(&mut desk, 1);
-        let cleared = desk.state("intent-001") == State::Clean;
+        let mut stage = Finish::before().powered(&power);
+        let answer = Finish::attempt(&mut stage, 1);
+        let cleared = stage.state("intent-001") == State::Clean;
         assert_eq!(answer.is_ok(), cleared, "call {call}: {answer:?}");
         if !power.has_struck() {
             break;
@@ -206,37 +206,37 @@ fn a_finish_that_cleared_its_intent_is_no_failure_although_its_last_record_was()
 struct Promote;
 
 impl UseCase for Promote {
-    fn before() -> Desk {
-        let mut desk = Desk::new(Power::steady());
-        let first = started(&mut desk, 2, Status::Active).unwrap();
-        started(&mut desk, 1, Status::Queued).unwrap();
-        let cleared = desk.with(|ports| clear(ports, &session(2), Some(&first)));
+    fn before() -> ChangeStage {
+        let mut stage = ChangeStage::new(Power::steady());
+        let first = started(&mut stage, 2, Status::Active).unwrap();
+        started(&mut stage, 1, Status::Queued).unwrap();
+        let cleared = stage.with(|ports| clear(ports, &session(2), Some(&first)));
         cleared.unwrap();
-        desk
+        stage
     }
 
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
-        let promoted = desk.with(|ports| promote(ports, &session(pid), "intent-002"));
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String> {
+        let promoted = stage.with(|ports| promote(ports, &session(pid), "intent-002"));
         match promoted.map_err(|error| error.to_string())? {
             Promoted::Active(..) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     }
 
-    fn go_on(desk: &mut Desk, pid: u32, place: &str) {
-        let id = taken_over(desk, pid, place).unwrap();
-        if desk.state(&id) == State::Queued {
-            Self::attempt(desk, pid).unwrap();
+    fn go_on(stage: &mut ChangeStage, pid: u32, place: &str) {
+        let id = taken_over(stage, pid, place).unwrap();
+        if stage.state(&id) == State::Queued {
+            Self::attempt(stage, pid).unwrap();
         }
     }
 
-    fn check(desk: &Desk, place: &str) {
-        let open = desk.intents.open();
+    fn check(stage: &ChangeStage, place: &str) {
+        let open = stage.intents.open();
         assert_eq!(open.len(), 1, "{place}");
         assert_eq!(open[0].state, State::Active, "{place}");
         assert!(open[0].edit_allowed, "{place}");
-        assert!(desk.chronicle.has("intent-002", "before.json"), "{place}");
-        assert!(desk.chronicle.count("intent-002", "INTENT_PROMOTED") <= 1);
+        assert!(stage.chronicle.has("intent-002", "before.json"), "{place}");
+        assert!(stage.chronicle.count("intent-002", "INTENT_PROMOTED") <= 1);
     }
 }
 
@@ -248,31 +248,31 @@ fn a_promotion_survives_failure_and_crash_at_any_call() {
 struct Recover;
 
 impl UseCase for Recover {
-    fn before() -> Desk {
-        let mut desk = Desk::new(Power::steady());
-        started(&mut desk, 5, Status::Active).unwrap();
-        desk.dead = vec![5];
-        desk
+    fn before() -> ChangeStage {
+        let mut stage = ChangeStage::new(Power::steady());
+        started(&mut stage, 5, Status::Active).unwrap();
+        stage.dead = vec![5];
+        stage
     }
 
-    fn attempt(desk: &mut Desk, pid: u32) -> Result<(), String> {
-        let run = desk.first_run();
-        let answer = desk.with(|ports| recover(ports, &session(pid), "intent-001", &run));
+    fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String> {
+        let run = stage.first_run();
+        let answer = stage.with(|ports| recover(ports, &session(pid), "intent-001", &run));
         match answer.map_err(|error| error.to_string())? {
             Recovered::Yes { .. } => Ok(()),
             Recovered::No(refusal) => Err(format!("{refusal:?}")),
         }
     }
 
-    fn go_on(desk: &mut Desk, pid: u32, place: &str) {
-        desk.dead.push(5);
-        assert!(taken_over(desk, pid, place).is_some(), "{place}");
+    fn go_on(stage: &mut ChangeStage, pid: u32, place: &str) {
+        stage.dead.push(5);
+        assert!(taken_over(stage, pid, place).is_some(), "{place}");
     }
 
-    fn check(desk: &Desk, place: &str) {
-        let open = desk.intents.open();
+    fn check(stage: &ChangeStage, place: &str) {
+        let open = stage.intents.open();
         assert_eq!(open.len(), 1, "{place}");
-        assert!(!desk.dead.contains(&open[0].owner.pid), "{place}");
+        assert!(!stage.dead.contains(&open[0].owner.pid), "{place}");
         assert!(open[0].edit_allowed, "{place}");
     }
 }

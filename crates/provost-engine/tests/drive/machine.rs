@@ -17,7 +17,7 @@ use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
 use provost_engine::ports::{PortError, Signer};
 use provost_engine::sim::{
-    Behaviour, Onlooker, Power, SimBundle, SimClock, SimHost, SimLedger, SimRegistry, SimSigner,
+    Behaviour, Power, SimBundle, SimClock, SimHost, SimLedger, SimObserver, SimRegistry, SimSigner,
     oid,
 };
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     pub(crate) registry: SimRegistry,
     pub(crate) bundle: SimBundle,
     pub(crate) clock: SimClock,
-    pub(crate) onlooker: Onlooker,
+    pub(crate) onlooker: SimObserver,
     /// How often a refusal may be mended.
     pub(crate) retries: u32,
     /// Whether the contract asks for more than passes unasked.
@@ -65,7 +65,7 @@ impl Machine {
             registry: SimRegistry::new(&power, process(1)),
             bundle,
             clock: SimClock::default(),
-            onlooker: Onlooker::default(),
+            onlooker: SimObserver::default(),
             retries: 0,
             wide: false,
             contract: contract(),

@@ -9,8 +9,8 @@ use provost_core::code::Code;
 use provost_engine::ports::PortError;
 
 use super::Installed;
-use crate::boxes::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
 use crate::machine::user_toolchain;
+use crate::sandbox::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
 
 /// How long a program may take to say its version.
 const SECONDS: u64 = 60;

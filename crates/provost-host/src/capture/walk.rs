@@ -6,8 +6,8 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use provost_core::alias::is_git;
 use provost_core::change::{Finding, FindingKind, Ignored};
+use provost_core::file_system_names::is_git;
 use provost_core::path::{LONGEST, RawPath, RepoPath};
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};

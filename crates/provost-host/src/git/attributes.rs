@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::run::failed;
-use super::{GitError, Repository, plain, system};
+use super::{GitError, Repository, ref_files, system};
 
 /// The most bytes of attributes that are read.
 const MOST_READ: u64 = 1 << 24;
@@ -69,7 +69,7 @@ impl Repository {
 
     /// The value of the setting `name` in one file of settings.
     pub(super) fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-        if plain::lacks(file, name) {
+        if ref_files::lacks(file, name) {
             return Ok(None);
         }
         let words = ["config", "--includes", "--null", "--file"].map(OsStr::new);

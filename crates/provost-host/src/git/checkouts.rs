@@ -12,7 +12,7 @@ use provost_core::object::Oid;
 use super::land::LandError;
 use super::locate::locate;
 use super::run::{failed, unexpected};
-use super::{GitError, Place, Repository, plain, system};
+use super::{GitError, Place, Repository, ref_files, system};
 
 /// The most of a file about an operation that is read.
 const MOST_READ: u64 = 1 << 20;
@@ -115,7 +115,7 @@ impl Repository {
     /// The branch that the `HEAD` of a git directory names.
     fn branch_of(&self, git_dir: &Path) -> Result<Option<String>, GitError> {
         if self.is_plain
-            && let Ok(branch) = plain::head(git_dir)
+            && let Ok(branch) = ref_files::head(git_dir)
         {
             return Ok(Some(branch));
         }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use provost_core::path::RawPath;
 
+use super::file_list_cache::{self, Watch};
 use super::run::Place;
 use super::stamp::{self, Stamp};
-use super::watch::{self, Watch};
 use super::{GitError, Repository};
 
 /// What a memory begins with; another version has another one.
@@ -77,7 +77,7 @@ impl Repository {
         };
         let within = all().filter_map(|path| path.strip_prefix(prefix.as_slice()));
         let paths: Vec<RawPath> = within.map(RawPath::new).collect();
-        let watch = Watch::begin(self, &place, &watch::homes(all()), began);
+        let watch = Watch::begin(self, &place, &file_list_cache::homes(all()), began);
         let memory = watch.map(|watch| {
             let git_dir = self.git_dir.as_os_str().as_bytes();
             write(git_dir, &watch, &paths)

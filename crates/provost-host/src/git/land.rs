@@ -25,7 +25,7 @@ use provost_core::path::RawPath;
 use super::attributes::Attributes;
 use super::refs::check;
 use super::run::{Output, Place, failed, unexpected};
-use super::side::SideGit;
+use super::side_directory::SideGit;
 use super::{Expected, GitError, Repository};
 
 /// How many paths a refusal names.

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use provost_core::object::ObjectFormat;
 
 use super::run::{Place, unexpected};
-use super::side::SideGit;
-use super::{Git, GitError, Repository, plain, system};
+use super::side_directory::SideGit;
+use super::{Git, GitError, Repository, ref_files, system};
 
 /// The longest `.git` or `commondir` file we read.
 const LONGEST: u64 = 8192;
@@ -46,7 +46,7 @@ impl Repository {
         avoid.retain(|place| place.parent().is_some());
         refuse_waiting(&[&git_dir, &common_dir])?;
         let git = Git::find(&avoid)?;
-        let is_plain = plain::is_plain(&common_dir);
+        let is_plain = ref_files::is_plain(&common_dir);
         let format = if is_plain {
             ObjectFormat::Sha1
         } else {
@@ -66,7 +66,7 @@ impl Repository {
             is_plain,
             last_tree: Mutex::default(),
             last_seen: Mutex::default(),
-            held: super::held::Held::default(),
+            held: super::keep_files::KeepFiles::default(),
         })
     }
 }

@@ -6,9 +6,9 @@ use provost_core::object::{Kind, ObjectFormat, Oid};
 use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::tree;
 
-use super::plain::{self, Made};
+use super::ref_files::{self, Made};
 use super::run::{failed, unexpected};
-use super::{GitError, Repository, loose, system};
+use super::{GitError, Repository, loose_objects, system};
 
 /// Where the refs we write live.
 const OURS: &[&str] = &[KEPT, BRANCHES];
@@ -39,17 +39,17 @@ impl Repository {
     fn point(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
         check(name, OURS)?;
         let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
-        if may_be_new && self.is_plain && loose::is_ours_alone(&self.objects) {
+        if may_be_new && self.is_plain && loose_objects::is_ours_alone(&self.objects) {
             // As git does: no ref leads to what is not there.
             self.commit_tree(new)?;
-            match plain::create(&self.common_dir, name, new) {
+            match ref_files::create(&self.common_dir, name, new) {
                 Ok(Made::New) => return Ok(()),
                 Ok(Made::Same) if *expected == Expected::Any => return Ok(()),
                 Ok(Made::Unsynced(error)) => {
                     return Err(system(format!("sync the ref `{name}`"))(error));
                 }
                 // One that is there must not be, whatever it says.
-                Ok(Made::Same) | Err(plain::AskGit) => {}
+                Ok(Made::Same) | Err(ref_files::AskGit) => {}
             }
         }
         self.update_ref(name, new, expected)
@@ -141,7 +141,7 @@ impl Repository {
     pub fn ref_value(&self, name: &str) -> Result<Option<Oid>, GitError> {
         check(name, &["refs/"])?;
         if self.is_plain
-            && let Ok(value) = plain::value(&self.common_dir, name)
+            && let Ok(value) = ref_files::value(&self.common_dir, name)
         {
             return Ok(value);
         }
@@ -151,7 +151,7 @@ impl Repository {
     /// The branch that `HEAD` names, such as `refs/heads/main`; `None` if it names a commit.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
         if self.is_plain
-            && let Ok(branch) = plain::head(&self.git_dir)
+            && let Ok(branch) = ref_files::head(&self.git_dir)
         {
             return Ok(Some(branch));
         }

@@ -14,16 +14,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use provost_core::index;
-use provost_core::intent::workspace::{ABSENT, Dirt, Workspace};
+use provost_core::intent::workspace::{ABSENT, DirtyFile, Workspace};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use rayon::prelude::*;
 use rustix::fs::{FileType, Stat};
 
 use super::attributes::{self, Attributes};
-use super::kept::{self, Basis, Disks, Ground, Seen};
+use super::checkout_cache::{self, Basis, Disks, Ground, Seen};
 use super::run::{Place, failed, unexpected};
-use super::side::SideGit;
+use super::side_directory::SideGit;
 use super::{GitError, Repository, stamp, submodules, system};
 use crate::snapshot::read_file;
 
@@ -131,7 +131,7 @@ impl Repository {
         };
         let (lines, entries) = rayon::join(|| self.status(&view, checkout, &[]), entries);
         let (lines, (mut entries, basis)) = (lines?, entries?);
-        entries.retain(|entry| kept::is_hidden(entry) || submodules::is_one(entry));
+        entries.retain(|entry| checkout_cache::is_hidden(entry) || submodules::is_one(entry));
         Ok(Seen {
             lines,
             aside: entries,
@@ -206,7 +206,12 @@ impl Repository {
     }
 
     /// What stands on disk at the paths of `lines`; what is known of it is not read again.
-    fn on_disk(&self, checkout: &Path, lines: Lines, known: &mut Disks) -> BTreeMap<RawPath, Dirt> {
+    fn on_disk(
+        &self,
+        checkout: &Path,
+        lines: Lines,
+        known: &mut Disks,
+    ) -> BTreeMap<RawPath, DirtyFile> {
         let began = stamp::now();
         let look = |(path, line): (RawPath, Line)| {
             let place = checkout.join(OsStr::from_bytes(path.as_bytes()));
@@ -223,7 +228,7 @@ impl Repository {
                 kind != FileType::Directory && stamp::is_settled(&stat, began)
             };
             let keep = now.filter(|_| stat.is_some_and(keeps)).zip(disk.clone());
-            let dirt = Dirt {
+            let dirt = DirtyFile {
                 letters: line.letters,
                 head: line.head,
                 staged: line.staged,
@@ -255,7 +260,10 @@ impl Repository {
 
     /// Adds files that git was told not to look at and that differ from what is staged.
     fn add_hidden(&self, checkout: &Path, entries: &[index::Entry], lines: &mut Lines) {
-        for entry in entries.iter().filter(|entry| kept::is_hidden(entry)) {
+        for entry in entries
+            .iter()
+            .filter(|entry| checkout_cache::is_hidden(entry))
+        {
             let staged = named(entry.mode, &entry.oid);
             let line = Line {
                 letters: " M".to_owned(),

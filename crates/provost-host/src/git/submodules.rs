@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use provost_core::index::Entry;
-use provost_core::intent::workspace::Dirt;
+use provost_core::intent::workspace::DirtyFile;
 use provost_core::object::Mode;
 use provost_core::path::RawPath;
 
@@ -26,7 +26,7 @@ use super::{GitError, Repository};
 pub(super) const DEEPEST: usize = 8;
 
 /// The dirt inside the submodule that `entry` of the index is, by paths from outside.
-pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<RawPath, Dirt> {
+pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<RawPath, DirtyFile> {
     let place = checkout.join(OsStr::from_bytes(entry.path.as_bytes()));
     let inside = match state(checkout, &place) {
         // Git tells of what stands there instead of a directory.
@@ -36,7 +36,7 @@ pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<Raw
     };
     let Some(dirty) = inside else {
         let recorded = named(entry.mode, &entry.oid);
-        let unknown = Dirt {
+        let unknown = DirtyFile {
             letters: " M".to_owned(),
             head: recorded.clone(),
             staged: recorded,
@@ -44,7 +44,7 @@ pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<Raw
         };
         return BTreeMap::from([(entry.path.clone(), unknown)]);
     };
-    let outside = |(path, dirt): (RawPath, Dirt)| (entry.path.join(path.as_bytes()), dirt);
+    let outside = |(path, dirt): (RawPath, DirtyFile)| (entry.path.join(path.as_bytes()), dirt);
     dirty.into_iter().map(outside).collect()
 }
 
@@ -87,7 +87,7 @@ fn state(checkout: &Path, place: &Path) -> State {
     }
 }
 
-fn look(place: &Path, depth: usize) -> Result<BTreeMap<RawPath, Dirt>, GitError> {
+fn look(place: &Path, depth: usize) -> Result<BTreeMap<RawPath, DirtyFile>, GitError> {
     let unseen = || GitError::NotARepository {
         path: place.to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use provost_core::alias::{Reading, fold};
+use provost_core::file_system_names::{Reading, fold};
 use provost_core::index;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;

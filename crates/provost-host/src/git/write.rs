@@ -7,7 +7,7 @@ use provost_core::object::{Kind, Oid};
 use provost_core::pack;
 
 use super::run::unexpected;
-use super::{GitError, Place, Repository, loose};
+use super::{GitError, Place, Repository, loose_objects};
 
 /// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +53,9 @@ impl Repository {
     fn write_aside(&self, kind: Kind, bytes: &[u8]) -> Result<Oid, GitError> {
         let mut writer = pack::Writer::new(self.format);
         let oid = writer.add(kind, bytes)?;
-        if loose::is_ours_alone(&self.objects) {
+        if loose_objects::is_ours_alone(&self.objects) {
             let objects = [(oid.clone(), (kind, bytes.to_vec()))].into();
-            loose::write(&self.objects, &objects)?;
+            loose_objects::write(&self.objects, &objects)?;
         } else {
             // Git knows which modes files need that others share.
             let arguments = ["unpack-objects", "-q"];

@@ -20,14 +20,14 @@ use provost_engine::ports::{PortError, Watch};
 use serde_json::json;
 
 use super::prepare::Ready;
-use super::watched::{self, Watched};
+use super::sandboxed_command::{self, SandboxedCommand};
 use super::workspaces::Wanted;
 use super::{Machine, host, profile, uncaptured};
-use crate::boxes::{Mount, Profile, Stdin};
 use crate::cache;
 use crate::capture::{self, Limits, Mode};
 use crate::clock;
 use crate::proxy::Outlet;
+use crate::sandbox::{Mount, Profile, Stdin};
 use crate::workspace::Workspace;
 
 /// The directory in which acceptance commands run.
@@ -169,7 +169,7 @@ impl Round<'_> {
         test: &Test,
         watch: &mut dyn Watch,
     ) -> Result<CommandRun, PortError> {
-        let run = Watched {
+        let run = SandboxedCommand {
             launcher: &self.machine.launcher,
             profile: &self.profile,
             directory: &self.workspace.root,
@@ -249,7 +249,7 @@ impl Memory {
             }
         }
         let names = streams(&run).map(|stream| stream.file.as_str());
-        watched::sync(bundle, names).ok()?;
+        sandboxed_command::sync(bundle, names).ok()?;
         // What is judged is counted anew, not believed.
         for ran in &mut run.commands {
             ran.tally = tally_of(bundle, &ran.stdout, &ran.stderr).ok()?;

@@ -18,7 +18,7 @@ use provost_core::change::Node;
 use provost_core::code::Code;
 use provost_core::contract::limits::Limits;
 use provost_core::gate::command;
-use provost_core::net::book::Traffic;
+use provost_core::net::traffic_log::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::prepare::{self, Circumstances, Output, Step, Use};
@@ -28,12 +28,12 @@ use provost_core::run::judge::render_ending;
 use provost_core::tier::Tier;
 use provost_engine::ports::{PortError, Progress, Watch};
 
-use super::watched::Watched;
+use super::sandboxed_command::SandboxedCommand;
 use super::{Machine, git, host, profile};
-use crate::boxes::{HOME, Mount, Profile, Stdin};
 use crate::clock;
 use crate::git::Repository;
 use crate::proxy::Outlet;
+use crate::sandbox::{HOME, Mount, Profile, Stdin};
 use crate::workspace::layer::{self, Layer};
 use crate::workspace::{self, PrivateGit, WorkspaceError};
 
@@ -296,7 +296,7 @@ impl Making<'_> {
             let (logs, step) = (self.logs, &self.step.name);
             format!("{logs}/{step}.{key}.{number}.{stream}.log")
         };
-        let run = Watched {
+        let run = SandboxedCommand {
             launcher: &self.machine.launcher,
             profile,
             directory,

@@ -16,9 +16,9 @@ use provost_engine::ports::PortError;
 
 use super::{Machine, evidence, git};
 use crate::agent;
-use crate::boxes::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::cache;
 use crate::proxy::{Outlet, Secret};
+use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::workspace::{Layers, Lowers};
 
 /// Where the repository's objects are in a box.

@@ -15,10 +15,10 @@ use provost_engine::ports::PortError;
 
 use super::prepare::Ready;
 use super::{Machine, git};
-use crate::boxes::selftest::recall::{self, Recalled};
-use crate::boxes::selftest::{Ground, Outside, Probe};
-use crate::boxes::{self, SandboxError, Profile};
 use crate::git::{Batch, Repository};
+use crate::sandbox::selftest::remembered::{self, Recalled};
+use crate::sandbox::selftest::{Ground, Outside, Probe};
+use crate::sandbox::{self, Profile, SandboxError};
 
 impl Machine {
     /// Lets probes try to get out of the boxes of this run, or recalls that they did.
@@ -49,7 +49,7 @@ impl Machine {
             boot: ground.boot,
             launcher: ground.launcher,
             profile: ground.profile,
-            limits: boxes::means(),
+            limits: sandbox::means(),
             agent: probed(agent),
             acceptance: probed(acceptance),
         })
@@ -61,7 +61,7 @@ impl Machine {
     fn test(&self, profile: &Profile) -> Result<Recalled, SandboxError> {
         let memory = (&*self.places.cache, &[&*self.places.cache][..]);
         let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
-        recall::test(&self.launcher, profile, memory, outside)
+        remembered::test(&self.launcher, profile, memory, outside)
     }
 
     /// Lets probes try to get out of the box `profile` of `who`, which must hold.
@@ -91,7 +91,7 @@ impl Machine {
 
     /// The digest of what of the box `profile` makes its walls.
     fn shape_of(&self, profile: &Profile) -> Result<String, SandboxError> {
-        recall::shape(profile, &[&*self.places.cache]).digest()
+        remembered::shape(profile, &[&*self.places.cache]).digest()
     }
 
     /// Refuses commands that could not start in their box, before an agent works for them.

@@ -9,7 +9,7 @@ use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{PortError, Watch};
 
 use super::accept::TESTS;
-use super::look::LOOK;
+use super::read_only_agent::LOOK;
 use super::{Machine, git, uncaptured};
 use crate::capture::{self, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};

@@ -13,9 +13,9 @@ use provost_core::run::fact::{Placed, WorkspaceChoice, WorkspaceKind};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
-use super::{Machine, git, layered, profile};
-use crate::boxes::Mount;
+use super::{Machine, git, overlay_check, profile};
 use crate::capture::Source;
+use crate::sandbox::Mount;
 use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
 
 /// The fewest files that are worth an overlay.
@@ -53,7 +53,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// The tree that somebody looks at.
-    pub(super) fn of_look(order: &'a effect::Look) -> Self {
+    pub(super) fn of_look(order: &'a effect::ReadOnlyRun) -> Self {
         Self {
             base: &order.base,
             tree: &order.tree,
@@ -193,7 +193,7 @@ impl Machine {
                 return Ok(Ground::Copy(reason));
             }
         }
-        if let Some(refusal) = layered::refusal(&self.launcher, &self.places.cache) {
+        if let Some(refusal) = overlay_check::refusal(&self.launcher, &self.places.cache) {
             let reason = format!("no overlay: {refusal}");
             return if asked {
                 Err(PortError::new(Code::SandboxUnavailable, reason))

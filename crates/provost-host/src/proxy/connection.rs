@@ -5,19 +5,19 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
-use provost_core::net::book::Traffic;
 use provost_core::net::credential::Transport;
 use provost_core::net::decide;
 use provost_core::net::endpoint::{Endpoint, Host};
 use provost_core::net::model::Meter;
 use provost_core::net::request::{self, Form, Request};
+use provost_core::net::traffic_log::Traffic;
 
 use super::answer::Refusal;
-use super::gauge::{Admitted, Denied};
-use super::patience::Broken;
 use super::peer::Peer;
 use super::relay::{Cut, Relay};
+use super::timeouts::Broken;
 use super::tls::Tls;
+use super::token_meter::{Admitted, Denied};
 use super::{Secret, Shared, dial};
 
 /// How long a server that was asked may be asked again; later it may be leaving.

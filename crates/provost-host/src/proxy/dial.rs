@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::patience::{Broken, Stop};
+use super::timeouts::{Broken, Stop};
 
 /// The most addresses of one name that are tried.
 const MOST_TRIES: u32 = 4;

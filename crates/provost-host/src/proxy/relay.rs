@@ -7,8 +7,8 @@ use provost_core::net::framing::{Framing, FramingError};
 use provost_core::net::model::Meter;
 use provost_core::net::reply;
 
-use super::patience::{Broken, Patience, Stop};
 use super::peer::Peer;
+use super::timeouts::{Broken, Stop, Timeouts};
 
 /// Why an exchange ended before its end.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Peer,
     pub(super) server: &'a mut Peer,
     pub(super) stop: &'a Stop,
-    pub(super) patience: &'a Patience,
+    pub(super) patience: &'a Timeouts,
     /// What reads the reply along.
     pub(super) meter: Option<&'a mut Meter>,
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use provost_core::net::endpoint::Name;
 use rustix::event::PollFlags;
 
-use super::patience::{Broken, Stop};
+use super::timeouts::{Broken, Stop};
 
 /// Where the program may be.
 const PROGRAMS: [&str; 2] = ["/usr/bin/getent", "/bin/getent"];

@@ -12,12 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
-use provost_core::net::book::Traffic;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::{Endpoint, Name};
+use provost_core::net::traffic_log::Traffic;
 
-use super::patience::Stop;
-use super::{Outlet, Patience, Proxy, Resolve, ResolveError, Secret};
+use super::timeouts::Stop;
+use super::{Outlet, Proxy, Resolve, ResolveError, Secret, Timeouts};
 
 /// Knows what it was told, and nothing else.
 #[derive(Debug, Default)]
@@ -343,11 +343,11 @@ fn what_is_malformed_is_refused_and_counted() {
 #[test]
 fn nobody_holds_the_proxy_up() {
     let stage = Stage::with(&["127.0.0.1:1"], |outlet| {
-        outlet.patience = Patience {
+        outlet.patience = Timeouts {
             head: Duration::from_millis(300),
             next: Duration::from_millis(300),
             idle: Duration::from_millis(300),
-            ..Patience::default()
+            ..Timeouts::default()
         };
     });
     let began = Instant::now();

@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::patience::{Broken, Stop};
+use super::timeouts::{Broken, Stop};
 
 /// Names a file of certificates in place of those of the system, as other programs have it.
 const VARIABLE: &str = "SSL_CERT_FILE";

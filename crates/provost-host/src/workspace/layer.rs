@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use super::shelf::{self, Collected, Held, Shelf, Wanted};
+use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wanted};
 use super::{WorkspaceError, make_private, system};
 use crate::beneath::Beneath;
 use crate::cache;
@@ -26,13 +26,13 @@ const MOST: usize = 2_000_000;
 /// The layers of one repository.
 #[derive(Debug, Clone)]
 pub struct Layers {
-    shelf: Shelf,
+    shelf: DirectoryCache,
 }
 
 /// A layer that stays as it is while this value lives.
 #[derive(Debug)]
 pub struct Layer {
-    held: Held,
+    held: HeldDirectory,
 }
 
 impl Layer {
@@ -66,7 +66,7 @@ impl Layers {
     /// Those below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: Shelf::new(cache.join(cache::LAYERS)),
+            shelf: DirectoryCache::new(cache.join(cache::LAYERS)),
         }
     }
 
@@ -100,7 +100,7 @@ pub(crate) fn close(
     key: &str,
     outputs: &[(PathBuf, RepoPath)],
 ) -> Result<(), WorkspaceError> {
-    let files = begun.join(shelf::FILES);
+    let files = begun.join(directory_cache::FILES);
     make_private(&files)?;
     for (number, (root, path)) in outputs.iter().enumerate() {
         let to = files.join(number.to_string());
@@ -108,11 +108,11 @@ pub(crate) fn close(
     }
     let (paths, digest) = contents(&files).map_err(system("read the layer", &files))?;
     for scrap in begun.read_dir().map_err(system("list", begun))?.flatten() {
-        if scrap.file_name() != shelf::FILES {
+        if scrap.file_name() != directory_cache::FILES {
             super::remove(begun, &scrap.path())?;
         }
     }
-    shelf::finish(begun, (key, &digest), paths.iter())
+    directory_cache::finish(begun, (key, &digest), paths.iter())
 }
 
 /// Moves the directory `path` below `root` to `to`, by no symbolic link.

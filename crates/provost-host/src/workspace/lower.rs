@@ -9,7 +9,7 @@ use provost_core::index::{self, Entry};
 use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 
-use super::shelf::{self, Collected, Held, Shelf, Wanted};
+use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wanted};
 use super::{WorkspaceError, checkout, make_private, system};
 use crate::cache;
 use crate::git::Repository;
@@ -21,14 +21,14 @@ const INDEX: &str = "index";
 /// The checkouts of one repository.
 #[derive(Debug, Clone)]
 pub struct Lowers {
-    shelf: Shelf,
+    shelf: DirectoryCache,
 }
 
 /// A pristine checkout that stays as it is while this value lives.
 #[derive(Debug)]
 pub struct Lower {
     tree: Oid,
-    held: Held,
+    held: HeldDirectory,
     index: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl Lowers {
     /// Those below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: Shelf::new(cache.join(cache::CHECKOUTS)),
+            shelf: DirectoryCache::new(cache.join(cache::CHECKOUTS)),
         }
     }
 
@@ -103,7 +103,7 @@ impl Lowers {
 }
 
 /// The index that was made with the files, if it still is that one.
-fn index_of(held: &Held) -> Option<Vec<u8>> {
+fn index_of(held: &HeldDirectory) -> Option<Vec<u8>> {
     // Never waited for, and never without end, whatever stands there.
     let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
     let index = read_file(&held.place.join(INDEX), limit).ok()??;
@@ -112,7 +112,7 @@ fn index_of(held: &Held) -> Option<Vec<u8>> {
 
 /// Writes everything a checkout has into the new directory `begun`.
 fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceError> {
-    let root = begun.join(shelf::FILES);
+    let root = begun.join(directory_cache::FILES);
     make_private(&root)?;
     let read = repo.read_tree(tree)?;
     let files = &read.files;
@@ -120,5 +120,5 @@ fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceErro
     let path = begun.join(INDEX);
     let index = super::index::render(repo.format(), files, &written);
     fs::write(&path, &index).map_err(system("write", &path))?;
-    shelf::finish(begun, (tree.as_str(), &sha256(&index)), files.keys())
+    directory_cache::finish(begun, (tree.as_str(), &sha256(&index)), files.keys())
 }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
-use provost_host::boxes::{Command, Control, How, Launcher, Mount, Profile, Stdin};
 use provost_host::capture::{Captured, Limits, Mode, Source, capture};
 use provost_host::git::Repository;
+use provost_host::sandbox::{Command, Control, How, Launcher, Mount, Profile, Stdin};
 use provost_host::workspace::{self, Lower, Lowers, PrivateGit, Workspace};
 
 use crate::scratch::{Scratch, changed, chmod, found};
@@ -92,7 +92,7 @@ impl Layers {
             stderr: made.root.join("stderr"),
         };
         let launcher = Launcher {
-            exe: env!("CARGO_BIN_EXE_box-fixture").into(),
+            exe: env!("CARGO_BIN_EXE_sandbox-fixture").into(),
         };
         let running = launcher.start(&profile, &command, |_| Ok(())).unwrap();
         let ended = running.wait(&mut |_| Control::Continue).unwrap();

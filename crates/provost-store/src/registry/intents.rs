@@ -14,7 +14,7 @@ use provost_core::object::sha256;
 use provost_core::path::RepoPath;
 use provost_core::record::Head;
 use provost_core::scope::Scope;
-use provost_engine::change::ports::{Entry, IntentRegistry, Known};
+use provost_engine::change::ports::{Entry, IntentRegistry, RegistryView};
 use provost_engine::ports::PortError;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde_json::Value;
@@ -27,7 +27,7 @@ impl IntentRegistry for Registry {
     fn turn(
         &mut self,
         named: Option<&str>,
-        decide: &mut dyn FnMut(&Known) -> Vec<Entry>,
+        decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
     ) -> Result<(), PortError> {
         let turn = self.write(Durability::Ordinary, |transaction| {
             let known = read(transaction, named)?;
@@ -39,9 +39,9 @@ impl IntentRegistry for Registry {
         turn.map_err(refuse)
     }
 
-    fn look(&mut self, named: Option<&str>) -> Result<Known, PortError> {
+    fn look(&mut self, named: Option<&str>) -> Result<RegistryView, PortError> {
         // One transaction, so that leases and intents are of one moment.
-        let look = || -> Result<Known, StoreError> {
+        let look = || -> Result<RegistryView, StoreError> {
             let transaction = self
                 .connection
                 .unchecked_transaction()
@@ -172,9 +172,9 @@ pub(super) fn as_leases(connection: &Connection) -> Result<Vec<Lease>, Trouble> 
     Ok(known.into_iter().filter_map(lease).collect())
 }
 
-fn read(connection: &Connection, named: Option<&str>) -> Result<Known, Trouble> {
+fn read(connection: &Connection, named: Option<&str>) -> Result<RegistryView, Trouble> {
     let (intents, unread) = read_intents(connection, named)?;
-    Ok(Known {
+    Ok(RegistryView {
         intents,
         leases: read_leases(connection)?,
         unread,

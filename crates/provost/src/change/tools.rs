@@ -12,12 +12,12 @@ use provost_engine::change::{self, Session};
 use provost_host::clock;
 use serde_json::{Map, Value, json};
 
-use super::{Desk, Office, Trouble};
+use super::{ChangeService, ChangeSession, Trouble};
 
 type Given = Map<String, Value>;
 
 /// Answers the request `tool`.
-pub(super) fn call(desk: &mut Desk, tool: &str, given: &Given) -> Result<Value, Trouble> {
+pub(super) fn call(desk: &mut ChangeSession, tool: &str, given: &Given) -> Result<Value, Trouble> {
     tools::fit(tool, given)?;
     match tool {
         "analyze_repository" | "analyze_changed_paths" => analyse(desk, given),
@@ -47,7 +47,7 @@ fn root(given: &Given) -> Result<&str, Trouble> {
     Ok(Arguments::new(given).needed("root")?)
 }
 
-fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn analyse(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let root = root(given)?;
     let asked = arguments::analysis(given)?;
     let (at, below) = match desk.at(root) {
@@ -68,7 +68,7 @@ fn analyse(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     Ok(value)
 }
 
-fn start(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn start(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let root = root(given)?;
     let (at, below) = match desk.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
@@ -84,7 +84,7 @@ fn start(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     Ok(payload::started(&answer, &request, detail, root, now))
 }
 
-fn finish(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn finish(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let (request, shown) = arguments::finish(given)?;
     let at = desk.knowing(Some(&request.intent_id), None)?;
     let session = desk.session.clone();
@@ -92,7 +92,7 @@ fn finish(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     Ok(payload::finished(&done, shown))
 }
 
-fn manage(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let action = arguments.needed("action")?;
     let root = arguments.text("root")?;
@@ -158,7 +158,7 @@ struct Times {
 
 /// What is asked about one intent.
 fn of_one(
-    office: &mut Office,
+    office: &mut ChangeService,
     session: &Session,
     action: &str,
     id: &str,
@@ -197,7 +197,7 @@ fn rejected(reason: &str) -> Value {
 }
 
 /// A start by another name, with what both have.
-fn declare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn declare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let names = [
         "root",
         "scope",
@@ -214,7 +214,7 @@ fn declare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     start(desk, &same)
 }
 
-fn contract(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn contract(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let asked = arguments::contract(given)?;
     let session = desk.session.clone();
     match asked {
@@ -247,7 +247,7 @@ fn contract(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     }
 }
 
-fn compare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn compare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let before = arguments.needed("run_id_before")?;
     let after = arguments.text("run_id_after")?;
@@ -262,7 +262,7 @@ fn compare(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     Ok(payload::compared(&found, focus))
 }
 
-fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let files = arguments.list("files")?.unwrap_or_default();
     let run = arguments.text("run_id")?;
@@ -279,7 +279,7 @@ fn blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
 }
 
 /// All of what a start found to be reached, by its name or by its digest.
-fn get_blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn get_blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
     let mut arguments = Arguments::new(given);
     arguments.text("root")?;
@@ -308,14 +308,14 @@ fn get_blast(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
 }
 
 /// Holds a run against limits.
-fn gates(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn gates(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let (run, switches) = arguments::gates(given)?;
     let at = desk.knowing(None, run)?;
     let found = desk.offices[at].with(|ports| change::gates(ports, run, &switches))?;
     Ok(payload::gated(&found, &switches))
 }
 
-fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn claims(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let asked = arguments::claims(given)?;
     let (run, citations) = (asked.run, asked.wants_citations);
     let delta = asked
@@ -328,7 +328,7 @@ fn claims(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
 }
 
 /// The sealed receipt of a finished change, or what is known of one that is not.
-fn make_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn make_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let id = arguments.text("intent_id")?;
     let run = arguments.text("run_id")?;
@@ -385,7 +385,7 @@ fn key<'a>(given: &'a Given, name: &'static str) -> Result<(String, Option<&'a s
     }
 }
 
-fn get_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn get_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
     let (key, asked) = key(given, "receipt_digest")?;
     let format = Arguments::new(given).format("structured")?;
@@ -396,7 +396,7 @@ fn get_receipt(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     Ok(payload::found_receipt(found.as_ref(), shown, format))
 }
 
-fn get_trail(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn get_trail(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let at = desk.at(root(given)?)?.0;
     let (key, asked) = key(given, "patch_trail_digest")?;
     let found = desk.offices[at].document(&key, TRAIL)?;
@@ -408,7 +408,7 @@ fn get_trail(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
     ))
 }
 
-fn forget(desk: &mut Desk, given: &Given) -> Result<Value, Trouble> {
+fn forget(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let root = arguments.text("root")?;
     arguments.end()?;

@@ -3,7 +3,7 @@
 mod trial;
 
 use clap::Subcommand;
-use provost_core::agent::{Adapted, Adapter, Agent as Hired};
+use provost_core::agent::{Adapted, Adapter, Agent as PolicyAgent};
 use provost_core::gate::command;
 use provost_core::policy::Policy;
 use provost_engine::opening::Origin as _;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::show::{Reader, plain};
+use crate::places::Places;
+use crate::show::{Reader, neutralise};
 
 /// Say which agents there are, and try one.
 #[derive(Subcommand)]
@@ -34,7 +34,7 @@ pub(super) fn run(command: &Agent, reader: Reader) -> Outcome {
 
 /// The policy of the commit that is checked out; elsewhere there is none.
 fn policy() -> Result<Policy, Failure> {
-    let Ok(place) = Place::around(std::path::Path::new(".")) else {
+    let Ok(place) = Places::around(std::path::Path::new(".")) else {
         return Ok(Policy::default());
     };
     let origin = GitOrigin(&place.repo);
@@ -49,7 +49,7 @@ fn policy() -> Result<Policy, Failure> {
 fn list() -> Outcome {
     let mut agents = policy()?.agents;
     for adapter in Adapter::NAMED {
-        let plain = adapter.plain().map(Hired::Adapted);
+        let plain = adapter.plain().map(PolicyAgent::Adapted);
         if let Some(plain) = plain.filter(|_| !agents.contains_key(adapter.name())) {
             agents.insert(adapter.name().to_owned(), plain);
         }
@@ -61,10 +61,10 @@ fn list() -> Outcome {
     let width = agents.keys().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for row in &rows {
-        let word = |field: &str| row[field].as_str().map(plain).unwrap_or_default();
+        let word = |field: &str| row[field].as_str().map(neutralise).unwrap_or_default();
         text += &format!("{:width$}  {:6}  ", word("name"), word("adapter"));
         text += &match (&row["command"], &row["program"]) {
-            (Value::String(line), _) => plain(line),
+            (Value::String(line), _) => neutralise(line),
             (_, Value::String(program)) => format!("{}, {program}", word("version")),
             _ => format!("not installed: {}", word("hint")),
         };
@@ -77,13 +77,13 @@ fn list() -> Outcome {
 }
 
 /// What there is to say about one agent.
-fn row(name: &str, agent: &Hired) -> Value {
+fn row(name: &str, agent: &PolicyAgent) -> Value {
     let adapted = match agent {
-        Hired::Command(argv) => {
+        PolicyAgent::Command(argv) => {
             let line = command::line(argv);
             return json!({ "name": name, "adapter": Adapter::Exec, "command": line });
         }
-        Hired::Adapted(adapted) => adapted,
+        PolicyAgent::Adapted(adapted) => adapted,
     };
     let mut row = json!({
         "name": name,

@@ -17,8 +17,8 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::lens;
 use crate::output;
-use crate::place::Place;
-use crate::show::{Reader, plain};
+use crate::places::Places;
+use crate::show::{Reader, neutralise};
 
 /// How many findings a person is shown.
 const SHOWN: usize = 20;
@@ -79,7 +79,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
             format!("`{}` cannot be read: {error}", path.display()),
         )
     })?;
-    let place = Place::around(&path)?;
+    let place = Places::around(&path)?;
     let settings = Settings {
         profile: match analyze.profile {
             Profile::Standard => Formula::Standard,
@@ -116,7 +116,10 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         let baseline = Baseline::of(&report);
         keep(path, &baseline)?;
         let count = counted(baseline.findings.len(), "finding");
-        text += &format!("{count} accepted in {}\n", plain(&path.to_string_lossy()));
+        text += &format!(
+            "{count} accepted in {}\n",
+            neutralise(&path.to_string_lossy())
+        );
         json["baseline_written"] = json!(baseline.digest());
     }
     if let Some(path) = &analyze.baseline {
@@ -187,7 +190,11 @@ fn novel(new: &[&Finding]) -> String {
         counted(new.len(), "new finding")
     );
     for finding in new.iter().take(SHOWN) {
-        text += &format!("  {}: {}\n", plain(&finding.id), plain(&finding.message));
+        text += &format!(
+            "  {}: {}\n",
+            neutralise(&finding.id),
+            neutralise(&finding.message)
+        );
     }
     text
 }
@@ -245,13 +252,17 @@ fn findings(report: &Summary, all: bool) -> String {
     shown.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.value)));
     let most = if all { shown.len() } else { SHOWN };
     for finding in shown.iter().take(most) {
-        text += &format!("  {}: {}\n", plain(&finding.id), plain(&finding.message));
+        text += &format!(
+            "  {}: {}\n",
+            neutralise(&finding.id),
+            neutralise(&finding.message)
+        );
         for spot in finding.places.iter().take(PLACES) {
             text += &format!(
                 "      {}:{} {}\n",
-                plain(spot.path.as_str()),
+                neutralise(spot.path.as_str()),
                 spot.line,
-                plain(&spot.symbol)
+                neutralise(&spot.symbol)
             );
         }
         if let Some(more) = finding

@@ -12,11 +12,11 @@ use super::net::Again;
 use super::resume;
 use crate::answer::{Answer, Outcome};
 use crate::history::{self, Beside, Stage};
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
 use crate::show::Reader;
-use crate::{consent, report};
+use crate::{approval_text, report};
 
 /// Let a run go on that asks for more than the policy lets pass unasked.
 #[derive(Args)]
@@ -71,9 +71,9 @@ pub(super) struct Reject {
 
 /// Records a yes, and goes on if that is wanted.
 pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let run_id = place.find_run(&approve.run)?;
-    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
     let go = resume::Go::On("resume", &approve.again.send);
     if approve.go && is_approved(&place, &run_id, approve.digest.as_deref()) {
         return resume::take_over(&run_id, &go, reader);
@@ -84,7 +84,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let state = session.approve(session::person()?, seen, lasts, &mut onlooker)?;
     drop(session);
     let approval = state.approval.as_ref();
-    let mut text = consent::question(&state);
+    let mut text = approval_text::question(&state);
     if let Some(Approval { by, until, .. }) = approval {
         text += &format!("approved by {by}, until {until}\n");
     }
@@ -98,7 +98,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
 }
 
 /// Whether the run has a yes to what was `seen` already, is the user's own, and has not ended.
-fn is_approved(place: &Place, run_id: &str, seen: Option<&str>) -> bool {
+fn is_approved(place: &Places, run_id: &str, seen: Option<&str>) -> bool {
     let open =
         history::stage(place, run_id) == Stage::Interrupted && history::is_own(place, run_id);
     let state = history::state(place, run_id).ok().filter(|_| open);
@@ -108,10 +108,10 @@ fn is_approved(place: &Place, run_id: &str, seen: Option<&str>) -> bool {
 
 /// Records a no, which ends the run.
 pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let run_id = place.find_run(&reject.run)?;
     let bundle = place.run(&run_id);
-    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
     let session = Session::open(place, &run_id)?;
     let seen = reject.digest.as_deref();
     let state = session.reject(session::person()?, seen, &reject.reason, &mut onlooker)?;

@@ -1,7 +1,7 @@
 //! `provost board`: keeps a board of tasks, locks and logs for a planner and its workers.
 
-mod desk;
 mod handoff;
+mod session;
 mod show;
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use provost_host::clock;
 
 use crate::answer::{Answer, Failure, Outcome};
 
-use desk::{Desk, Stop};
+use session::{BoardSession, Stop};
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -247,10 +247,10 @@ pub(super) fn run(board: &Board) -> Outcome {
 }
 
 fn run_assign(assign: &Assign) -> Result<Answer, Stop> {
-    let (run_id, terms) = payload::read_assignment(&desk::read(&assign.file)?)?;
+    let (run_id, terms) = payload::read_assignment(&session::read(&assign.file)?)?;
     let owner = assign.owner.clone();
     let terms = Box::new(terms);
-    let desk = Desk::of(run_id)?;
+    let desk = BoardSession::of(run_id)?;
     desk.ask(assign.moment.of_life()?, |_| {
         Ok(Request::Assign { owner, terms })
     })
@@ -259,17 +259,17 @@ fn run_assign(assign: &Assign) -> Result<Answer, Stop> {
 fn run_heartbeat(heartbeat: &Heartbeat) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&heartbeat.task)?;
     let owner = heartbeat.owner.clone();
-    let desk = Desk::find(&heartbeat.which)?;
+    let desk = BoardSession::find(&heartbeat.which)?;
     desk.ask(heartbeat.moment.of_life()?, |_| {
         Ok(Request::Heartbeat { task_id, owner })
     })
 }
 
 fn run_result(report: &Report) -> Result<Answer, Stop> {
-    let result = payload::read_result(&desk::read(&report.file)?)?;
-    let log = desk::read_log(&result.worklog_path)?;
+    let result = payload::read_result(&session::read(&report.file)?)?;
+    let log = session::read_log(&result.worklog_path)?;
     // Nobody begins a board by reporting to it.
-    let desk = Desk::begun(result.run_id.clone())?;
+    let desk = BoardSession::begun(result.run_id.clone())?;
     desk.ask(clock::now_millis(), |board| {
         let report = payload::report(board, &result, log.as_deref())?;
         Ok(Request::Result(Box::new(report)))
@@ -278,21 +278,21 @@ fn run_result(report: &Report) -> Result<Answer, Stop> {
 
 fn run_tick(tick: &Tick) -> Result<Answer, Stop> {
     let now = tick.moment.millis()?;
-    match Desk::look(&tick.which)? {
+    match BoardSession::look(&tick.which)? {
         Some(desk) => desk.ask(now, |_| Ok(Request::Tick)),
         None => Ok(Verdict::allow("there is no board yet").into()),
     }
 }
 
 fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
-    let stream = payload::read_stream(&desk::read(&apply.file)?)?;
+    let stream = payload::read_stream(&session::read(&apply.file)?)?;
     let desk = match (&stream.run_id, &apply.which.run) {
         (Some(said), Some(named)) if said != named => {
             let reason = format!("the stream belongs to the run {said}, not to {named}");
             return Err(Verdict::deny(Code::SchemaInvalid, reason).into());
         }
-        (Some(said), _) => Desk::of(said.clone())?,
-        (None, _) => Desk::find(&apply.which)?,
+        (Some(said), _) => BoardSession::of(said.clone())?,
+        (None, _) => BoardSession::find(&apply.which)?,
     };
     desk.ask(apply.moment.of_life()?, |_| {
         Ok(Request::Apply {
@@ -304,7 +304,7 @@ fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
 }
 
 fn run_reconcile(which: &Which) -> Result<Answer, Stop> {
-    match Desk::look(which)? {
+    match BoardSession::look(which)? {
         Some(desk) => Ok(payload::reconcile(&desk.board()?.0).into()),
         None => Ok(Verdict::allow("there is no board yet").into()),
     }
@@ -313,7 +313,7 @@ fn run_reconcile(which: &Which) -> Result<Answer, Stop> {
 fn run_lock(lock: &Lock) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&lock.task)?;
     let resources = payload::read_places(&lock.places)?;
-    let desk = Desk::find(&lock.which)?;
+    let desk = BoardSession::find(&lock.which)?;
     desk.ask(clock::now_millis(), |_| {
         Ok(Request::Lock { task_id, resources })
     })
@@ -325,7 +325,7 @@ fn run_release(release: &Release) -> Result<Answer, Stop> {
         [] => None,
         places => Some(payload::read_places(places)?),
     };
-    let desk = Desk::find(&release.which)?;
+    let desk = BoardSession::find(&release.which)?;
     desk.ask(clock::now_millis(), |_| {
         Ok(Request::Release { task_id, resources })
     })
@@ -334,11 +334,11 @@ fn run_release(release: &Release) -> Result<Answer, Stop> {
 fn run_worklog(worklog: &Worklog) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&worklog.task)?;
     let Some(file) = &worklog.append else {
-        let (board, _) = Desk::find(&worklog.which)?.board()?;
+        let (board, _) = BoardSession::find(&worklog.which)?.board()?;
         return show::log(&board, &task_id);
     };
-    let bytes = desk::read(file)?;
-    let desk = Desk::find(&worklog.which)?;
+    let bytes = session::read(file)?;
+    let desk = BoardSession::find(&worklog.which)?;
     desk.ask(clock::now_millis(), |board| {
         let lines = payload::read_log(board, &task_id, &bytes)?;
         Ok(Request::Log { task_id, lines })

@@ -12,10 +12,10 @@ use provost_host::clock;
 
 use super::resume;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::cancel_request::CancelRequest;
 use crate::history::{self, Beside};
-use crate::place::Place;
+use crate::places::Places;
 use crate::show::Reader;
-use crate::wishes::Wishes;
 use crate::{report, session};
 
 /// How long the driver of a run may take to end it.
@@ -39,7 +39,7 @@ pub(super) struct Ended {
 }
 
 pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let run_id = place.find_run(&ended.run)?;
     if history::is_sealed(&place, &run_id) {
         return Err(over(&history::state(&place, &run_id)?));
@@ -48,7 +48,7 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
         return Err(history::nothing(&run_id));
     }
     history::require_own(&place, &run_id)?;
-    let wishes = Wishes::of(&place, &run_id);
+    let wishes = CancelRequest::of(&place, &run_id);
     wishes.leave(&Cancel {
         by: Some(session::person()?),
         at: clock::now(),
@@ -69,7 +69,7 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
 }
 
 /// Waits until whoever drives the run has ended it; if nobody does, does that itself.
-fn end(place: &Place, run_id: &str, reader: Reader) -> Result<State, Failure> {
+fn end(place: &Places, run_id: &str, reader: Reader) -> Result<State, Failure> {
     let since = Instant::now();
     while !history::is_sealed(place, run_id) {
         if !history::is_driven(place, run_id) {

@@ -1,14 +1,14 @@
 //! `provost chain`: several contracts as ordinary runs, several at once, with one report.
 
-mod crew;
-mod together;
+mod combined;
+mod part_runner;
 
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::chain::{self, Chain, Document, Hands, Standing, State, report};
+use provost_core::chain::{self, Chain, Document, NodeAgents, Standing, State, report};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Problem};
@@ -32,10 +32,10 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::parts;
-use crate::place::Place;
+use crate::places::Places;
 use crate::session::{self, KeySigner, RunBundle, SystemClock, lock};
-use crate::show::{Reader, plain};
-use crew::Threads;
+use crate::show::{Reader, neutralise};
+use part_runner::PartThreads;
 
 /// Run several contracts, some of which start from the results of others.
 #[derive(Args)]
@@ -90,7 +90,7 @@ pub(super) struct Run {
 }
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     // A secret that is not there is missed before anything is begun.
     run.net.outlet()?;
     let document = read(&run.file)?;
@@ -126,7 +126,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         again: run.again,
         hands: &run.said(),
     };
-    let mut crew = Threads::new(place, directory.clone(), run.hands(), reader);
+    let mut crew = PartThreads::new(place, directory.clone(), run.hands(), reader);
     let state = provost_engine::chain::drive(
         &mut Ports {
             crew: &mut crew,
@@ -178,13 +178,13 @@ impl Run {
     }
 
     /// Who works for every node, as it is written down.
-    fn said(&self) -> Hands {
+    fn said(&self) -> NodeAgents {
         let text = |agent: Agent| match agent {
             Agent::Typed(text) | Agent::Named(text) => text,
         };
         let hands = self.hands();
         let credentials = hands.credentials.iter();
-        Hands {
+        NodeAgents {
             agent: text(hands.agent),
             review: hands.review.map(text),
             credentials: credentials.map(ToString::to_string).collect(),
@@ -192,12 +192,12 @@ impl Run {
     }
 
     /// Who works for every node.
-    fn hands(&self) -> crew::Hands {
+    fn hands(&self) -> part_runner::NodeAgents {
         let typed = |command: &Option<String>, name: &Option<String>| {
             let command = command.clone().map(Agent::Typed);
             command.or(name.clone().map(Agent::Named))
         };
-        crew::Hands {
+        part_runner::NodeAgents {
             agent: typed(&self.agent_cmd, &self.agent)
                 .unwrap_or_else(|| Agent::Named("default".to_owned())),
             review: typed(&self.review_cmd, &self.review),
@@ -229,7 +229,7 @@ fn read(file: &Path) -> Result<Document, Failure> {
 
 /// Judges a chain by the policy of its base, with the files that its contracts refer to.
 fn check(
-    place: &Place,
+    place: &Places,
     document: &Document,
     base: &Oid,
 ) -> Result<Result<Chain, Vec<Problem>>, Failure> {
@@ -309,7 +309,7 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
     Answer {
         exit: verdict.exit(),
         json,
-        text: plain(&text),
+        text: neutralise(&text),
     }
 }
 

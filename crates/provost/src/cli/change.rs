@@ -4,21 +4,21 @@
 //! else by the process that started us, which for a person is the shell of the terminal. `--json` has
 //! the whole answer; a person reads what became of the request, and which command comes next.
 
-mod words;
+mod text;
 
-use words::Asked;
-pub(super) use words::row;
+use text::Asked;
+pub(super) use text::row;
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::path::is_segment;
-use provost_host::owner;
+use provost_host::process_owner;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::change::{Desk, Identity};
-use crate::place::Place;
+use crate::change::{ChangeSession, Identity};
+use crate::places::Places;
 use crate::show::Reader;
 
 #[derive(Args)]
@@ -257,7 +257,7 @@ pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
     if reader == Reader::Person && matches!(command, Command::Receipt(_)) {
         given.insert("format".to_owned(), json!("markdown"));
     }
-    let answer = Desk::new(identity, &label).call(tool, &given);
+    let answer = ChangeSession::new(identity, &label).call(tool, &given);
     let value = answer.map_err(|trouble| {
         let failure = trouble.failure();
         let unnamed = agent.is_none() && failure.code == Code::InputInvalid;
@@ -301,7 +301,7 @@ fn meant(command: &Command, root: &str) -> Result<Command, Failure> {
         | Command::Gc => None,
     };
     // Where there is no repository, the tool says so.
-    if let (Some(typed), Ok(place)) = (typed, Place::of(std::path::Path::new(root)))
+    if let (Some(typed), Ok(place)) = (typed, Places::of(std::path::Path::new(root)))
         && let Some(whole) = place.find_change(typed)?
     {
         *typed = whole;
@@ -318,7 +318,8 @@ fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
             Err(Failure::new(Code::UsageError, words))
         }
         None => {
-            let owner = owner::parent().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+            let owner =
+                process_owner::parent().map_err(|error| Failure::of(Code::HostFailed, &error))?;
             Ok(Identity::Caller(owner))
         }
     }
@@ -473,7 +474,7 @@ fn shown(asked: &Asked<'_>, value: Value) -> Answer {
         _ if refused => Exit::No,
         _ => Exit::Yes,
     };
-    let text = words::told(asked, &value);
+    let text = text::told(asked, &value);
     Answer {
         exit,
         json: value,

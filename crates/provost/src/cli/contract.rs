@@ -26,8 +26,8 @@ use super::net::Net;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output;
-use crate::place::Place;
-use crate::show::plain;
+use crate::places::Places;
+use crate::show::neutralise;
 use crate::{history, input};
 
 #[derive(Subcommand)]
@@ -199,7 +199,7 @@ pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
 
 /// The same for the agent of this name, of a contract that was read from `bytes`.
 fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, Failure> {
-    let place = Place::around(Path::new(".")).ok();
+    let place = Places::around(Path::new(".")).ok();
     let judged = judge(place.as_ref(), value, agent, bytes)?;
     let document: Option<Document> = json::from_value(value.clone()).ok();
     let advice = document.iter().flat_map(lint::lint);
@@ -217,7 +217,7 @@ pub(super) fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
     if !looked.verdict.allow {
         text += &format!(
             "note: as it is, it would be refused: {}\n",
-            plain(&looked.verdict.reason)
+            neutralise(&looked.verdict.reason)
         );
     }
     json["verdict"] = json!(looked.verdict);
@@ -234,7 +234,7 @@ pub(super) fn rows(looked: &Looked) -> Value {
 
 pub(super) fn advice(looked: &Looked) -> String {
     let line = |(path, problem): &(String, String)| format!("advice: {path} {problem}\n");
-    plain(&looked.advice.iter().map(line).collect::<String>()) + &waiting(&looked.asks)
+    neutralise(&looked.advice.iter().map(line).collect::<String>()) + &waiting(&looked.asks)
 }
 
 fn lint(lint: &Lint) -> Outcome {
@@ -254,7 +254,7 @@ fn lint(lint: &Lint) -> Outcome {
 }
 
 fn learn(learn: &Learn) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let run_id = place.find_run(&learn.which.run)?;
     let state = history::state(&place, &run_id)?;
     let document = match learn::learn(&state) {

@@ -125,7 +125,7 @@ fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> 
 fn refused(verdict: Verdict, reader: Reader) -> Answer {
     let mut answer = Answer::from(verdict);
     if reader == Reader::Person {
-        show::tell(answer.text.trim_end());
+        show::print_message(answer.text.trim_end());
         answer.text.clear();
     }
     answer
@@ -134,7 +134,7 @@ fn refused(verdict: Verdict, reader: Reader) -> Answer {
 fn tell(what: &str, notes: &[Note]) {
     for note in notes {
         let line = format!("note: {what}: {}: {}", note.path, note.reason);
-        show::tell(&show::plain(&line));
+        show::print_message(&show::neutralise(&line));
     }
 }
 

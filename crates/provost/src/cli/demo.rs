@@ -18,7 +18,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::tier::Tier;
-use provost_host::boxes;
+use provost_host::sandbox;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -39,7 +39,7 @@ pub(super) struct Demo {
 
 pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
     let began = Instant::now();
-    boxes::availability(Tier::default()).map_err(|blocker| {
+    sandbox::availability(Tier::default()).map_err(|blocker| {
         Failure::of(Code::SandboxUnavailable, &blocker).hint(blocker.remedy.clone())
     })?;
     let mut stage = Stage::new(demo.keep)?;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// Say whether this machine has what runs need.
 #[derive(Args)]
@@ -136,9 +136,9 @@ fn answer(rows: &[Row]) -> Answer {
     let mut text = String::new();
     for row in rows {
         let words = row.state.words();
-        text += &plain(&format!("{words:12}  {:width$}  {}\n", row.name, row.found));
+        text += &neutralise(&format!("{words:12}  {:width$}  {}\n", row.name, row.found));
         if let Some(remedy) = &row.remedy {
-            text += &plain(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
+            text += &neutralise(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
         }
     }
     text += &match (missing, open) {

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::place::Place;
+use crate::places::Places;
 use crate::show::Reader;
 use crate::{history, output};
 
@@ -67,7 +67,7 @@ enum Format {
 }
 
 pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let run_id = place.find_run(&export.which.run)?;
     if export.format == Format::Packet {
         // A packet is signed with the key of this user.
@@ -121,7 +121,7 @@ struct Sealed {
 }
 
 impl Sealed {
-    fn open(place: &Place, run_id: &str) -> Result<Self, Failure> {
+    fn open(place: &Places, run_id: &str) -> Result<Self, Failure> {
         let open = || {
             let directory = Directory::open(&place.run(run_id));
             directory.map_err(|error| Failure::of(Code::InputUnreadable, &error))
@@ -156,7 +156,7 @@ impl Sealed {
     }
 }
 
-fn packet(export: &Export, place: &Place, run: &Sealed) -> Outcome {
+fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
     let Some(root) = &export.out else {
         let reason = "a packet is a directory; say where with --out";
         return Err(Failure::new(Code::UsageError, reason));

@@ -6,16 +6,16 @@
 //! - A ref goes only from where it was seen; a branch that somebody went on with stays.
 //! - A directory is set aside before it is emptied, so that nobody meets half of one.
 
-mod mark;
 mod records;
 mod sweep;
+mod unchanged;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::retention::{self, Candidate, Fate, Reason, Standing, Wish};
+use provost_core::retention::{self, Candidate, Fate, Reason, RetentionRequest, Standing};
 use provost_core::run::State;
 use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
@@ -27,12 +27,12 @@ use serde_json::{Value, json};
 use super::duration::seconds;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{self, Landed};
-use crate::kept;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::kept_work;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::show::Reader;
-use mark::Mark;
 use sweep::{Evidence, Extent, Mode, Sweep, Swept, Uncaptured};
+use unchanged::Mark;
 
 /// Sweep away refs, branches and caches that nobody needs any more.
 #[derive(Args)]
@@ -87,15 +87,15 @@ struct Known {
 }
 
 pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
-    let onlooker = Onlooker::new(reader == Reader::Program);
+    let onlooker = ProgressObserver::new(reader == Reader::Program);
     let outcome = sweep(gc, &onlooker);
     onlooker.clear();
     outcome
 }
 
-fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
-    let place = Place::find()?;
-    let wish = Wish {
+fn sweep(gc: &Gc, onlooker: &ProgressObserver) -> Outcome {
+    let place = Places::find()?;
+    let wish = RetentionRequest {
         keep: gc.keep,
         since: gc.older_than.map(before_now),
     };
@@ -165,9 +165,9 @@ fn sweep(gc: &Gc, onlooker: &Onlooker) -> Outcome {
 /// Sweeps what is no run: records of plans and chains, and what runs printed that are gone.
 fn records_too(
     gc: &Gc,
-    place: &Place,
+    place: &Places,
     known: &[Known],
-    wish: Wish,
+    wish: RetentionRequest,
     sweep: &mut Sweep<'_>,
 ) -> Result<Vec<Value>, Failure> {
     let standing = |known: &'_ Known| known.candidate.standing;
@@ -204,15 +204,15 @@ fn before_now(seconds: u64) -> i64 {
 }
 
 /// All runs that have a bundle, the newest first.
-fn known(place: &Place) -> Result<Vec<Known>, Failure> {
+fn known(place: &Places) -> Result<Vec<Known>, Failure> {
     let mut runs = place.runs()?;
     runs.reverse();
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
     let landed = history::landed(place, &names);
-    let kept = kept::unlanded(place)?;
+    let kept = kept_work::unlanded(place)?;
     let with = |salvaged: bool| -> BTreeSet<&str> {
         let of_kind = kept.iter().filter(|kept| kept.is_salvaged() == salvaged);
-        of_kind.map(kept::Kept::run_id).collect()
+        of_kind.map(kept_work::KeptWork::run_id).collect()
     };
     let (salvaged, captured) = (with(true), with(false));
     let known = |run_id: &String| {
@@ -239,7 +239,7 @@ fn known(place: &Place) -> Result<Vec<Known>, Failure> {
 }
 
 fn standing(
-    place: &Place,
+    place: &Places,
     run_id: &str,
     readable: bool,
     has_work: bool,
@@ -320,7 +320,7 @@ fn answer(
 }
 
 /// Takes refs of ours away that lead to what is gone, because git's own clean-up fails over them.
-fn dangling(place: &Place, mode: Mode) -> Result<Vec<String>, Failure> {
+fn dangling(place: &Places, mode: Mode) -> Result<Vec<String>, Failure> {
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let refs = refs(place)?;
     let found = place.repo.dangling(refs.iter()).map_err(git)?;
@@ -336,7 +336,7 @@ fn dangling(place: &Place, mode: Mode) -> Result<Vec<String>, Failure> {
 type Refs = BTreeMap<String, Oid>;
 
 /// All refs of ours.
-fn refs(place: &Place) -> Result<Refs, Failure> {
+fn refs(place: &Places) -> Result<Refs, Failure> {
     let mut all = Refs::new();
     for prefix in [KEPT, BRANCHES] {
         let refs = place.repo.refs(prefix);

@@ -1,10 +1,10 @@
 //! `provost hook`: hooks of git and of agents, which hold commits, pushes and edits.
 
-pub(crate) mod agent;
-mod asked;
+pub(crate) mod agent_hooks;
+mod git_hooks;
+mod git_operation;
 mod settings;
 mod trees;
-mod way;
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
-use crate::place::Place;
+use crate::places::Places;
 
 /// What is bound to what, in the runtime root.
 const BINDINGS: &str = "hooks.json";
@@ -140,7 +140,7 @@ pub(super) fn run(hook: &Hook) -> Outcome {
     if let Hook::Run(run) = hook {
         return judged(run);
     }
-    let place = Place::find()?;
+    let place = Places::find()?;
     match hook {
         Hook::Install(Install {
             program: Some(program),
@@ -167,13 +167,13 @@ pub(super) fn run(hook: &Hook) -> Outcome {
 
 /// What a hook of git is answered.
 fn judged(run: &Run) -> Outcome {
-    match asked::answer(run) {
+    match git_hooks::answer(run) {
         Ok(notes) if notes.is_empty() => Ok(Answer::silent()),
         Ok(notes) => {
             let lines: Vec<String> = notes.iter().map(|note| format!("note: {note}\n")).collect();
             Ok(Answer::data(
                 json!({ "notes": notes }),
-                crate::show::plain(&lines.concat()),
+                crate::show::neutralise(&lines.concat()),
             ))
         }
         Err(Stop::Refused(verdict)) => Ok(verdict.into()),
@@ -181,12 +181,12 @@ fn judged(run: &Run) -> Outcome {
     }
 }
 
-fn checkout(place: &Place) -> Result<&Path, Failure> {
+fn checkout(place: &Places) -> Result<&Path, Failure> {
     let none = || Failure::new(Code::NotFound, "a bare repository has no checkout");
     place.repo.checkout().ok_or_else(none)
 }
 
-fn directory(place: &Place) -> Result<PathBuf, Failure> {
+fn directory(place: &Places) -> Result<PathBuf, Failure> {
     let directory = hooks::directory(checkout(place)?);
     directory.map_err(|error| Failure::of(Code::GitFailed, &error))
 }
@@ -195,7 +195,7 @@ fn broken(error: &io::Error, path: &Path) -> Failure {
     Failure::of(Code::HookBroken, error).about(path)
 }
 
-fn install(place: &Place, install: &Install) -> Outcome {
+fn install(place: &Places, install: &Install) -> Outcome {
     let directory = directory(place)?;
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.map_err(|error| Failure::of(Code::HostFailed, &error))?;
@@ -226,7 +226,7 @@ fn install(place: &Place, install: &Install) -> Outcome {
 
 /// Refuses another runtime root than the one that the installed hooks read: what is bound there would
 /// hold nothing.
-fn same_root(place: &Place, directory: &Path) -> Result<(), Failure> {
+fn same_root(place: &Places, directory: &Path) -> Result<(), Failure> {
     for name in HOOKS {
         let found = hooks::root(directory, name, place.repo.common_dir());
         let found = found.map_err(|error| broken(&error, &directory.join(name)))?;
@@ -264,7 +264,7 @@ fn unbound_line(require: bool) -> &'static str {
     }
 }
 
-fn uninstall(place: &Place) -> Outcome {
+fn uninstall(place: &Places) -> Outcome {
     let directory = directory(place)?;
     let mut gone = Vec::new();
     for name in HOOKS {
@@ -283,7 +283,7 @@ fn uninstall(place: &Place) -> Outcome {
     ))
 }
 
-fn status(place: &Place) -> Outcome {
+fn status(place: &Places) -> Outcome {
     let directory = directory(place)?;
     same_root(place, &directory)?;
     let mut text = format!("hooks in {}\n", directory.display());
@@ -327,7 +327,7 @@ fn status(place: &Place) -> Outcome {
         "directory": directory, "hooks": rows, "require": require, "agents": agents,
         "bindings": bound,
     });
-    Ok(Answer::data(json, crate::show::plain(&text)))
+    Ok(Answer::data(json, crate::show::neutralise(&text)))
 }
 
 /// What is bound, in words.
@@ -343,7 +343,7 @@ fn short(branch: &str) -> &str {
 }
 
 /// What is bound: the branch, or the checkout that we are in.
-fn bound(place: &Place, branch: Option<&str>) -> Result<Bound, Failure> {
+fn bound(place: &Places, branch: Option<&str>) -> Result<Bound, Failure> {
     Ok(match branch {
         Some(name) if name.starts_with("refs/") => Bound::Branch(name.to_owned()),
         Some(name) => Bound::Branch(format!("refs/heads/{name}")),
@@ -351,7 +351,7 @@ fn bound(place: &Place, branch: Option<&str>) -> Result<Bound, Failure> {
     })
 }
 
-fn bind(place: &Place, bind: &Bind) -> Outcome {
+fn bind(place: &Places, bind: &Bind) -> Outcome {
     let directory = directory(place)?;
     same_root(place, &directory)?;
     let path = bind.contract.canonicalize();
@@ -395,7 +395,7 @@ fn bind(place: &Place, bind: &Bind) -> Outcome {
 }
 
 /// Refuses a branch that is not there: a name with a slip of the pen would hold nothing.
-fn exists(place: &Place, to: &Bound) -> Result<(), Failure> {
+fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
     let Bound::Branch(name) = to else {
         return Ok(());
     };
@@ -413,7 +413,7 @@ fn exists(place: &Place, to: &Bound) -> Result<(), Failure> {
     Err(Failure::new(Code::NotFound, reason).hint("make it first: git branch NAME"))
 }
 
-fn unbind(place: &Place, branch: Option<&str>) -> Outcome {
+fn unbind(place: &Places, branch: Option<&str>) -> Outcome {
     same_root(place, &directory(place)?)?;
     let mut all = read(place)?;
     let to = bound(place, branch)?;
@@ -428,7 +428,7 @@ fn unbind(place: &Place, branch: Option<&str>) -> Outcome {
 }
 
 /// All bindings; a file that cannot be read is no empty list.
-fn read(place: &Place) -> Result<Bindings, Failure> {
+fn read(place: &Places) -> Result<Bindings, Failure> {
     let path = place.root.join(BINDINGS);
     match fs::read(&path) {
         Ok(bytes) => json::parse_as(&bytes)
@@ -438,7 +438,7 @@ fn read(place: &Place) -> Result<Bindings, Failure> {
     }
 }
 
-fn write(place: &Place, all: &Bindings) -> Result<(), Failure> {
+fn write(place: &Places, all: &Bindings) -> Result<(), Failure> {
     place.prepare()?;
     let path = place.root.join(BINDINGS);
     let beside = path.with_extension("new");
@@ -468,7 +468,7 @@ struct Held {
 }
 
 /// The contract of `binding`, if it is still there, the same, and one.
-fn usable(place: &Place, binding: &Binding) -> Result<Held, Stop> {
+fn usable(place: &Places, binding: &Binding) -> Result<Held, Stop> {
     let path = Path::new(&binding.contract);
     let bytes = input::read(path, json::LARGEST).ok();
     binding.check(bytes.as_deref()).map_err(Stop::Refused)?;

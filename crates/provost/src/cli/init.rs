@@ -23,12 +23,12 @@ use provost_engine::opening::Origin as _;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
 
-use crate::agreed;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::show::plain;
+use crate::places::Places;
+use crate::show::neutralise;
+use crate::user_consent;
 use dependencies::Dependencies;
 use project::Project;
 
@@ -65,11 +65,11 @@ pub(super) fn run(init: &Init) -> Outcome {
     if init.trust.is_empty() {
         return make();
     }
-    let place = Place::around(Path::new("."))?;
+    let place = Places::around(Path::new("."))?;
     let origin = GitOrigin(&place.repo);
     let policy = origin.policy(&origin.tree(&origin.resolve("HEAD")?)?)?;
-    let meant = agreed::agree(&place, &policy, Some(&init.trust))?;
-    let line = |one: &agreed::Wanted| format!("agreed: provost.toml {}\n", one.what);
+    let meant = user_consent::agree(&place, &policy, Some(&init.trust))?;
+    let line = |one: &user_consent::Wanted| format!("agreed: provost.toml {}\n", one.what);
     let rows = meant
         .iter()
         .map(|one| json!({ "what": one.what, "digest": one.digest }));
@@ -81,7 +81,7 @@ pub(super) fn run(init: &Init) -> Outcome {
 }
 
 fn make() -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let Some(checkout) = place.repo.checkout().map(Path::to_owned) else {
         let path = place.repo.common_dir().display();
         return Err(Failure::new(
@@ -109,7 +109,7 @@ fn make() -> Outcome {
         // Whoever has it written agrees to it.
         let written = policy::parse(text.as_bytes());
         let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
-        agreed::agree(&place, &written, None)?;
+        user_consent::agree(&place, &written, None)?;
     }
     rows.push(row);
     let next = next_steps(&place.repo, &greeting, &accept);
@@ -230,7 +230,7 @@ fn answer(
             State::Broken(problem) => format!("cannot be used: {problem}"),
         };
         let path = row.path.display();
-        text += &plain(&format!("{:13} {path}  {words}\n", row.what));
+        text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
     }
     text += &format!("{:13} {}\n", "project", project.words());
     // Only a policy that was written now grants what is recognised now.
@@ -242,7 +242,7 @@ fn answer(
         text += &format!("{:13} {}\n", "prepares", known.words());
     }
     for step in next {
-        text += &format!("next: {}\n", plain(step));
+        text += &format!("next: {}\n", neutralise(step));
     }
     text += "      the shell stands in for your agent; put any command in its place\n";
     if let Some(accept) = project.accept {

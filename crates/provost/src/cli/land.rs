@@ -10,8 +10,8 @@ use serde_json::json;
 use super::net::Again;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::report;
 use crate::session;
 use crate::show::Reader;
@@ -34,11 +34,11 @@ pub(super) struct Land {
 }
 
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let run_id = place.find_run(&land.run)?;
     let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
     let state = history::state(&place, &run_id).ok();
-    let mut onlooker = Onlooker::new(reader == Reader::Program);
+    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
     let landed = session::land(place, &run_id, &land.again.send, &mut onlooker);
     onlooker.clear();
     let target = state.as_ref().and_then(|state| state.opened.target.clone());

@@ -10,13 +10,13 @@ use provost_core::path::RepoPath;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::PortError;
-use provost_engine::release::{Order, release};
-use provost_host::{clock, owner};
+use provost_engine::release::{LeaseRelease, release};
+use provost_host::{clock, process_owner};
 use provost_store::lock::DriverLock;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::place::Place;
+use crate::places::Places;
 use crate::session::{self, SystemClock};
 use crate::times;
 
@@ -56,7 +56,7 @@ pub(super) struct Release {
 pub(super) fn run(lease: &Lease) -> Outcome {
     match lease {
         Lease::List => {
-            let place = Place::look()?;
+            let place = Places::look()?;
             // A registry that somebody else made says nothing about who is at work here.
             if place.is_foreign() {
                 let text = "the registry was not made by you, and is not read\n";
@@ -65,20 +65,20 @@ pub(super) fn run(lease: &Lease) -> Outcome {
             Ok(list(&live(&place)?))
         }
         Lease::Release(order) => {
-            let place = Place::find()?;
+            let place = Places::find()?;
             take(&place, &live(&place)?, order)
         }
     }
 }
 
 /// The leases that count now.
-fn live(place: &Place) -> Result<Vec<Held>, Failure> {
+fn live(place: &Places) -> Result<Vec<Held>, Failure> {
     if !place.registry_path().exists() {
         return Ok(Vec::new());
     }
     let mut leases = place.registry()?.registry.leases()?;
     let now = clock::now_millis();
-    leases.retain(|lease| lease.is_live(now, &owner::alive));
+    leases.retain(|lease| lease.is_live(now, &process_owner::alive));
     Ok(leases)
 }
 
@@ -99,7 +99,7 @@ fn paths(lease: &Held) -> String {
     paths.join(" ")
 }
 
-fn take(place: &Place, live: &[Held], order: &Release) -> Outcome {
+fn take(place: &Places, live: &[Held], order: &Release) -> Outcome {
     let mut found = live
         .iter()
         .filter(|lease| lease.run_id.contains(&order.run));
@@ -120,7 +120,7 @@ fn take(place: &Place, live: &[Held], order: &Release) -> Outcome {
     let chain = place.root.join("releases.jsonl");
     let mut ledger = session::ledger(&chain, Head::genesis(), None)?;
     let mut registry = place.registry()?.registry;
-    let wanted = Order {
+    let wanted = LeaseRelease {
         release: question,
         seen,
         by: &by,

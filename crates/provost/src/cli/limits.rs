@@ -3,7 +3,7 @@
 use clap::Args;
 use provost_core::contract::limits::Asked;
 use provost_core::size;
-use provost_host::boxes;
+use provost_host::sandbox;
 
 use super::duration::seconds;
 
@@ -44,7 +44,7 @@ impl Limits {
     }
 
     /// Holds a box to what was asked for; nothing else is bounded that is not bounded anyway.
-    pub(super) fn hold(&self, limits: &mut boxes::Limits) {
+    pub(super) fn hold(&self, limits: &mut sandbox::Limits) {
         if let Some(bytes) = self.memory {
             limits.hold_memory(bytes);
         }

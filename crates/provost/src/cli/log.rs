@@ -16,9 +16,9 @@ use provost_core::wording::counted;
 use super::runs::Which;
 use crate::answer::{Answer, Outcome};
 use crate::history::{self, Stage};
-use crate::place::Place;
+use crate::places::Places;
 use crate::report::short;
-use crate::show::{Reader, plain, tell};
+use crate::show::{Reader, neutralise, print_message};
 
 // Print the records of one run.
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(super) struct Log {
 
 /// Prints the records of one run.
 pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let run_id = place.find_run(&log.which.run)?;
     let mut shown = 0;
     loop {
@@ -60,7 +60,7 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
                 Stage::Waiting => format!("{run_id} waits for approval"),
                 _ => format!("nobody drives {run_id} any more"),
             };
-            tell(&format!("{why}\nnext: {}", history::go_on(&run_id, stage)));
+            print_message(&format!("{why}\nnext: {}", history::go_on(&run_id, stage)));
         }
         if sealed || !driven || !log.follow {
             return Ok(Answer::silent());
@@ -81,7 +81,7 @@ fn line(record: &Record, reader: Reader) -> String {
     // Some names of the format are lower case; a person reads a column of one kind.
     let name = event.event_type.to_uppercase();
     let text = format!("{:>3}  {}  {name:19}  {about}", record.seq, event.ts);
-    plain(&text).replace('\n', " ")
+    neutralise(&text).replace('\n', " ")
 }
 
 /// What a record of the chain after the seal tells, beside its name.

@@ -6,12 +6,12 @@ use clap::Args;
 use provost_core::code::Code;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::net::endpoint::Endpoint;
-use provost_host::boxes::Profile;
 use provost_host::machine;
 use provost_host::proxy::Outlet;
+use provost_host::sandbox::Profile;
 
-use crate::agreed::Sent;
 use crate::answer::Failure;
+use crate::user_consent::Sent;
 
 // What of the network a box may reach.
 #[derive(Args)]

@@ -86,10 +86,10 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     let place = field
         .map(|field| format!("`{field}`: "))
         .unwrap_or_default();
-    let reason = show::plain(&format!("{place}{}", refusal.reason));
+    let reason = show::neutralise(&format!("{place}{}", refusal.reason));
     let mut text = format!("error[{}]: {reason}\n", refusal.code);
     for finding in &refusal.findings {
-        text += &format!("  {}\n", show::plain(finding));
+        text += &format!("  {}\n", show::neutralise(finding));
     }
     text += &format!("hint: provost explain {}\n", refusal.code);
     Answer {
@@ -101,7 +101,7 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
 
 /// The answer for a person: the name of the package, and what was left out.
 fn words(operation: Operation, answer: &Value) -> String {
-    let text = |value: &Value| show::plain(value.as_str().unwrap_or_default());
+    let text = |value: &Value| show::neutralise(value.as_str().unwrap_or_default());
     match operation {
         Operation::Fingerprint => text(&answer["fingerprint"]),
         Operation::Handoff => format!("ok: {}", text(&answer["variant_name"])),
@@ -112,7 +112,7 @@ fn words(operation: Operation, answer: &Value) -> String {
             let rows = answer["stripped"].as_array();
             for row in rows.into_iter().flatten() {
                 let what = row["id"].as_str().or(row["axis"].as_str());
-                let what = show::plain(what.unwrap_or_default());
+                let what = show::neutralise(what.unwrap_or_default());
                 lines += &format!("without {what}: {}\n", why(&text(&row["reason"])));
             }
             let ids = answer["strip_manifest"]["stripped_capability_ids"].as_array();

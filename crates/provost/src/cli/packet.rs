@@ -23,16 +23,16 @@ use provost_dialects::packet::{
 };
 use provost_host::inventory::{self, Files};
 use provost_host::keys::Keys;
-use provost_host::{clock, ids, trial};
+use provost_host::{clock, ids, packet_commands};
 use serde_json::json;
 
 use super::duration::seconds;
 use super::snapshot;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::folder::{Folder, NoFolder, Which};
 use crate::output;
-use crate::place::cache_root;
-use crate::show::tell;
+use crate::packet_directory::{NoPacketDirectory, PacketDirectory, Which};
+use crate::places::cache_root;
+use crate::show::print_message;
 use crate::{input, show};
 
 #[derive(Subcommand)]
@@ -110,11 +110,11 @@ impl From<Verdict> for Stop {
     }
 }
 
-impl From<NoFolder> for Stop {
-    fn from(none: NoFolder) -> Self {
+impl From<NoPacketDirectory> for Stop {
+    fn from(none: NoPacketDirectory) -> Self {
         match none {
-            NoFolder::Refused(verdict) => Self::Refused(*verdict),
-            NoFolder::Failed(failure) => Self::Failed(failure),
+            NoPacketDirectory::Refused(verdict) => Self::Refused(*verdict),
+            NoPacketDirectory::Failed(failure) => Self::Failed(failure),
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn run(packet: &Packet) -> Outcome {
 }
 
 fn publish(publish: &Publish) -> Result<Answer, Stop> {
-    let folder = Folder::open(&publish.which)?;
+    let folder = PacketDirectory::open(&publish.which)?;
     let directory = inside(&folder)?;
     if folder.source(TASK_CARD) != Source::Missing || folder.source(SEAL) != Source::Missing {
         let reason = format!("there is a packet already: `{}`", folder.place.display());
@@ -148,7 +148,7 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
         Failure::new(Code::HostFailed, reason)
     })?;
     // Opened again, because it is there only now.
-    let folder = Folder::open(&publish.which)?;
+    let folder = PacketDirectory::open(&publish.which)?;
     let (before, _) = record(&folder)?;
     folder.write(BEFORE, &before.render())?;
     folder.write(TASK_CARD, &card)?;
@@ -202,7 +202,7 @@ fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
 }
 
 fn report(report: &Report) -> Result<Answer, Stop> {
-    let folder = Folder::open(&report.which)?;
+    let folder = PacketDirectory::open(&report.which)?;
     let phase_id = report.which.phase_id.as_str();
     inside(&folder)?;
     // A report may be repeated, after more work, until the packet is sealed.
@@ -227,11 +227,15 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     let failed = rows.iter().filter(|row| row.exit_code != 0).count();
     let mut words = format!("{} changed\n", counted(changed.len(), "file"));
     for path in &outside {
-        let path = show::plain(path);
+        let path = show::neutralise(path);
         words += &format!("warning: `{path}` is outside allowed_paths; the packet will not pass\n");
     }
     for row in &rows {
-        words += &format!("exit {}: {}\n", row.exit_code, show::plain(&row.command));
+        words += &format!(
+            "exit {}: {}\n",
+            row.exit_code,
+            show::neutralise(&row.command)
+        );
     }
     let codes = rows.iter().map(|row| {
         json!({
@@ -259,13 +263,13 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
         let argv = command::split(text)
             .map_err(|flaw| Verdict::deny(Code::CommandRefused, format!("`{text}`: {flaw}")))?;
         argvs.push(argv);
-        tell(&format!("to run in a box: {}", show::plain(text)));
+        print_message(&format!("to run in a box: {}", show::neutralise(text)));
     }
     let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let cache = cache_root().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let scratch = cache.join("packets").join(name);
     let here = Path::new(".");
-    let tried = trial::run(here, files, &scratch, &argvs, seconds)
+    let tried = packet_commands::run(here, files, &scratch, &argvs, seconds)
         .map_err(|error| Failure::of(error.code(), &error))?;
     let rows = commands.iter().zip(tried).map(|(command, tried)| Ran {
         command: command.clone(),
@@ -279,7 +283,7 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
 }
 
 fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
-    let folder = Folder::open(&seal.which)?;
+    let folder = PacketDirectory::open(&seal.which)?;
     published(&folder, &[Stage::Reported])?;
     let key = signing_key()?;
     let reported = match folder.source(AFTER) {
@@ -315,7 +319,7 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
 }
 
 /// The packet's directory in the repository, where a packet that is made must lie.
-fn inside(folder: &Folder<'_>) -> Result<RepoPath, Failure> {
+fn inside(folder: &PacketDirectory<'_>) -> Result<RepoPath, Failure> {
     folder.directory.clone().ok_or_else(|| {
         let reason = format!(
             "`{}` lies outside the current directory",
@@ -326,7 +330,7 @@ fn inside(folder: &Folder<'_>) -> Result<RepoPath, Failure> {
 }
 
 /// The packet is at one of `stages`, and nobody touched what was sealed then.
-fn published(folder: &Folder<'_>, stages: &[Stage]) -> Result<(), Stop> {
+fn published(folder: &PacketDirectory<'_>, stages: &[Stage]) -> Result<(), Stop> {
     let sealed = folder.sealed()?;
     let card = folder.source(TASK_CARD);
     if sealed.envelope == Source::Missing && card == Source::Missing {
@@ -344,7 +348,7 @@ fn published(folder: &Folder<'_>, stages: &[Stage]) -> Result<(), Stop> {
 }
 
 /// Seals what is there of `stage`.
-fn sealed(folder: &Folder<'_>, stage: Stage, key: &SigningKey) -> Result<(), Failure> {
+fn sealed(folder: &PacketDirectory<'_>, stage: Stage, key: &SigningKey) -> Result<(), Failure> {
     let files: BTreeMap<_, _> = folder.sealable();
     let seal = seal::seal(&folder.which.phase_id, stage, &files, key);
     let seal = seal.ok_or_else(|| {
@@ -355,7 +359,7 @@ fn sealed(folder: &Folder<'_>, stage: Stage, key: &SigningKey) -> Result<(), Fai
 }
 
 /// The workspace as it is now, without the packet itself.
-fn record(folder: &Folder<'_>) -> Result<(Snapshot, Files), Failure> {
+fn record(folder: &PacketDirectory<'_>) -> Result<(Snapshot, Files), Failure> {
     // Without the cache: this is evidence, and whoever did the work may write there.
     let mut files = inventory::take(Path::new("."), None)
         .map_err(|error| Failure::of(Code::HostFailed, &error))?

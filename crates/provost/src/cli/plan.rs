@@ -19,9 +19,9 @@ use provost_core::wording::counted;
 use provost_engine::drive;
 use provost_engine::opening::Agent;
 use provost_engine::plan::{self, Made, Planned, Request};
-use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
+use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
 use provost_host::machine::{self, Machine};
-use provost_host::{agent, cache, clock, ids, owner, workspace as host};
+use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
 use provost_store::lock::DriverLock;
 use serde_json::json;
 
@@ -29,15 +29,15 @@ use super::contract::{advice, look, rows, told, write};
 use super::duration::seconds;
 use super::net::Net;
 use super::run::workspace;
-use crate::agreed;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::output;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session::{KeySigner, RunBundle, SystemClock, lock};
-use crate::show::{Reader, plain, tell};
+use crate::show::{Reader, neutralise, print_message};
+use crate::user_consent;
 
 /// Let an agent write a contract for what you want; nothing is run.
 #[derive(Args)]
@@ -140,7 +140,7 @@ pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
 
 /// Asks the planner, and says what came of it.
 fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     // A secret that is not there, or a file that is, is noticed before anything is begun.
     asking.net.outlet()?;
     if let Some(file) = asking.out.as_deref().filter(|file| file.exists()) {
@@ -163,13 +163,13 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     };
     let opened = plan::open(&GitOrigin(&place.repo), &SystemClock, request)?;
     let places = asking.net.places();
-    let typed = agreed::Typed {
+    let typed = user_consent::Typed {
         agent: asking.agent.as_deref(),
         review: None,
         places: &places,
         credentials: asking.net.credentials(),
     };
-    agreed::to_plan(&place, &opened.asked.planner, &typed)?;
+    user_consent::to_plan(&place, &opened.asked.planner, &typed)?;
     machine::outlet(&opened.asked.planner.credentials)?;
     if let Some(adapted) = &opened.asked.planner.adapted {
         agent::find(adapted)?;
@@ -192,7 +192,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     answer.json["plan_id"] = json!(plan_id);
     answer.json["record"] = json!(record);
     if reader == Reader::Person {
-        tell(&format!("record: {}", record.display()));
+        print_message(&format!("record: {}", record.display()));
     }
     Ok(answer)
 }
@@ -201,7 +201,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
 fn refused(verdict: Verdict, reader: Reader) -> Answer {
     let mut answer = Answer::from(verdict);
     if reader == Reader::Person {
-        tell(answer.text.trim_end());
+        print_message(answer.text.trim_end());
         answer.text.clear();
     }
     answer
@@ -220,7 +220,7 @@ impl Asking {
 
 /// Has the plan made, with its record in the directory `record`.
 fn sealed(
-    place: Place,
+    place: Places,
     record: &Path,
     opened: &plan::Opened,
     reader: Reader,
@@ -237,7 +237,7 @@ fn sealed(
     let sent: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
     machine.know(&sent);
     machine.send(&sent);
-    let mut eyes = Eyes(Onlooker::new(reader == Reader::Program));
+    let mut eyes = PlannerProgress(ProgressObserver::new(reader == Reader::Program));
     eyes.0.attend("planner at work");
     let planned = plan::plan(
         &mut plan::Ports {
@@ -254,7 +254,7 @@ fn sealed(
 }
 
 /// Removes what planners left in the cache whose drivers died.
-fn sweep(place: &Place) -> Result<(), Failure> {
+fn sweep(place: &Places) -> Result<(), Failure> {
     let cache = place.cache()?;
     let Ok(entries) = fs::read_dir(cache.join(cache::WORKSPACES)) else {
         return Ok(());
@@ -262,7 +262,8 @@ fn sweep(place: &Place) -> Result<(), Failure> {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let driver = DriverLock::last_owner(&place.plans().join(&name).join(DRIVER_LOCK));
-        if name.starts_with("plan_") && !driver.is_some_and(|driver| owner::alive(&driver)) {
+        if name.starts_with("plan_") && !driver.is_some_and(|driver| process_owner::alive(&driver))
+        {
             // What cannot be removed now is tried again by the next plan.
             let _ = host::remove(cache, &entry.path());
         }
@@ -276,7 +277,7 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
     let looked = look(&value)?;
     let Some(file) = &asking.out else {
         if reader == Reader::Person {
-            tell(advice(&looked).trim_end());
+            print_message(advice(&looked).trim_end());
         }
         let text = format!("{value:#}\n");
         let json = json!({ "verdict": looked.verdict, "contract": value,
@@ -318,7 +319,7 @@ fn chain(
     let text = format!("{value:#}\n");
     let Some(file) = &asking.out else {
         if reader == Reader::Person {
-            tell(notes.trim_end());
+            print_message(notes.trim_end());
         }
         return Ok(Answer::data(json, text));
     };
@@ -347,11 +348,11 @@ fn notes(gaps: &[RepoPath]) -> String {
     if more > 0 {
         text += &format!("note: nor {more} more paths\n");
     }
-    plain(&text)
+    neutralise(&text)
 }
 
 /// The files of `tree`, as far as contracts can name them.
-fn files(place: &Place, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath>, Failure> {
+fn files(place: &Places, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath>, Failure> {
     let files = place.repo.read_tree(tree);
     let files = files.map_err(|error| Failure::of(Code::GitFailed, &error))?;
     let paths = files
@@ -362,13 +363,13 @@ fn files(place: &Place, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath
 }
 
 /// Somebody who looks on while a planner works.
-struct Eyes(Onlooker);
+struct PlannerProgress(ProgressObserver);
 
-impl Watch for Eyes {
+impl Watch for PlannerProgress {
     fn tick(&mut self, progress: &Progress) -> Control {
         match self.0.goes_on(progress) {
-            Wish::GoOn => Control::Continue,
-            Wish::Cancel => Control::Cancel,
+            ObserverChoice::GoOn => Control::Continue,
+            ObserverChoice::Cancel => Control::Cancel,
         }
     }
 }

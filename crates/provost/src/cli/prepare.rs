@@ -6,17 +6,17 @@ use provost_core::run::Step;
 use provost_core::run::effect::{self, Base};
 use provost_core::run::fact::Layered;
 use provost_engine::opening::Origin as _;
-use provost_engine::ports::{Control, Observer as _, Progress, Watch, Wish};
+use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
 use provost_host::cache;
 use provost_host::machine::Machine;
 use serde_json::json;
 
-use crate::agreed;
 use crate::answer::{Answer, Outcome};
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::show::Reader;
+use crate::user_consent;
 use crate::{report, traffic};
 
 // Make dependencies ready for boxes that have no network, as `provost.toml` says.
@@ -36,7 +36,7 @@ pub(super) struct Prepare {
 }
 
 pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let origin = GitOrigin(&place.repo);
     let commit = origin.resolve(&prepare.base)?;
     let tree = origin.tree(&commit)?;
@@ -46,7 +46,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         let text = "provost.toml of that commit names nothing to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
     }
-    agreed::to_prepare(&place, &steps)?;
+    user_consent::to_prepare(&place, &steps)?;
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), "prepare");
@@ -58,7 +58,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         limits: Limits::of(&Asked::default(), &limits),
         loopback,
     };
-    let mut eyes = Eyes::new(reader);
+    let mut eyes = PrepareProgress::new(reader);
     let ready = machine.ready(&plan, &mut eyes);
     eyes.0.clear();
     let layers = ready?.layered;
@@ -82,21 +82,21 @@ fn text(layers: &[Layered]) -> String {
 }
 
 /// Somebody who looks on while layers are made.
-pub(super) struct Eyes(pub(super) Onlooker);
+pub(super) struct PrepareProgress(pub(super) ProgressObserver);
 
-impl Eyes {
+impl PrepareProgress {
     pub(super) fn new(reader: Reader) -> Self {
-        let mut onlooker = Onlooker::new(reader == Reader::Program);
+        let mut onlooker = ProgressObserver::new(reader == Reader::Program);
         onlooker.follow(Step::Prepare);
         Self(onlooker)
     }
 }
 
-impl Watch for Eyes {
+impl Watch for PrepareProgress {
     fn tick(&mut self, progress: &Progress) -> Control {
         match self.0.goes_on(progress) {
-            Wish::GoOn => Control::Continue,
-            Wish::Cancel => Control::Cancel,
+            ObserverChoice::GoOn => Control::Continue,
+            ObserverChoice::Cancel => Control::Cancel,
         }
     }
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session;
-use crate::show::{Reader, plain};
+use crate::show::{Reader, neutralise};
 
 use super::runs::Which;
 use super::verify;
@@ -55,13 +55,13 @@ pub(super) struct Again {
 
 pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
     let place = if again.reexec {
-        Place::find()?
+        Places::find()?
     } else {
-        Place::look()?
+        Places::look()?
     };
     let run_id = place.find_run(&again.which.run)?;
     let (report, json, words) = if again.reexec {
-        let mut onlooker = Onlooker::new(reader == Reader::Program);
+        let mut onlooker = ProgressObserver::new(reader == Reader::Program);
         let done = session::reexecute(place, &run_id, &mut onlooker);
         onlooker.clear();
         let Reexecuted { report, replay } = done?;
@@ -156,5 +156,5 @@ fn said(difference: &Difference) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    plain(text).replace(['\n', '\t'], " ")
+    neutralise(text).replace(['\n', '\t'], " ")
 }

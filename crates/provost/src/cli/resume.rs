@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::cancel;
 use super::net::Again;
-use crate::agreed::{self, Sent};
 use crate::answer::{Answer, Failure, Outcome};
+use crate::cancel_request::CancelRequest;
 use crate::history::{self, Beside, Stage};
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session::Session;
 use crate::show::Reader;
-use crate::wishes::Wishes;
+use crate::user_consent::{self, Sent};
 use crate::{parts, report};
 
 /// Bring runs to their end whose driver died.
@@ -41,7 +41,7 @@ pub(super) enum Go<'a> {
 }
 
 pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let runs = match &resume.run {
         Some(run) => vec![named(&place, run)?],
         None => place.runs()?,
@@ -127,7 +127,7 @@ fn together(answers: Vec<Answer>, exit: Exit) -> Answer {
 }
 
 /// The run that `text` names; one that is over cannot be resumed.
-fn named(place: &Place, text: &str) -> Result<String, Failure> {
+fn named(place: &Places, text: &str) -> Result<String, Failure> {
     let run_id = place.find_run(text)?;
     if history::is_sealed(place, &run_id) && history::is_own(place, &run_id) {
         let over = cancel::over(&history::state(place, &run_id)?);
@@ -148,15 +148,15 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
 
 /// Takes the run `run_id` over, and drives it as far as it goes.
 pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let bundle = place.run(run_id);
-    let mut onlooker = Onlooker::new(reader == Reader::Program);
-    onlooker.listen(Wishes::of(&place, run_id));
+    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
+    onlooker.listen(CancelRequest::of(&place, run_id));
     let mut session = Session::open(place, run_id)?;
     if let Go::On(command, named) = go {
         let brokered = session.brokered()?;
         let brokered: Vec<&Credential> = brokered.iter().collect();
-        agreed::to_send(run_id, command, &brokered, named)?;
+        user_consent::to_send(run_id, command, &brokered, named)?;
         session.send(&brokered);
     }
     onlooker.line(&format!("resuming {run_id}"));
@@ -165,7 +165,7 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     let state = state?;
     onlooker.fulfil(&state);
     let beside = Beside {
-        part: parts::withheld(&Place::find()?, &state),
+        part: parts::withheld(&Places::find()?, &state),
         ..Beside::driven(&state)
     };
     Ok(report::run(&state, &bundle, &beside))

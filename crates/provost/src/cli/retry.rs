@@ -5,22 +5,22 @@ use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
-use provost_engine::opening::{Again, again};
+use provost_engine::opening::{RetryRequest, again};
 use provost_host::bundle::Directory;
 use provost_host::{clock, ids};
 
 use super::run::{start, workspace};
 use super::verify::trusted;
-use crate::agreed;
 use crate::answer::{Failure, Outcome};
 use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
 use crate::parts;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::report;
 use crate::session;
 use crate::show::Reader;
+use crate::user_consent;
 
 /// Try a run again that is over: the same contract, agent and reviewer.
 #[derive(Args)]
@@ -44,7 +44,7 @@ pub(super) struct Retry {
 }
 
 pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let before = place.find_run(&retry.run)?;
     let stage = history::stage(&place, &before);
     let first = history::state(&place, &before)?;
@@ -63,15 +63,15 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     history::require_own(&place, &before)?;
     intact(&place, &before)?;
     parts::refuse_retry(&place, &first)?;
-    let wanted = Again {
+    let wanted = RetryRequest {
         base: retry.base.clone(),
         workspace: workspace()?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = again(&GitOrigin(&place.repo), &first, wanted)?;
-    agreed::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
-    agreed::to_retry(&place, &opened)?;
+    user_consent::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
+    user_consent::to_retry(&place, &opened)?;
     start::check(&opened, None)?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
@@ -79,13 +79,13 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         task_id: opened.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let onlooker = Onlooker::new(reader == Reader::Program);
+    let onlooker = ProgressObserver::new(reader == Reader::Program);
     start::tell_interrupted(&place, &onlooker)?;
     start::start(place, &names, opened, None, onlooker)
 }
 
 /// Refuses a bundle that is not what was sealed: what is tried again is what it says.
-fn intact(place: &Place, run_id: &str) -> Result<(), Failure> {
+fn intact(place: &Places, run_id: &str) -> Result<(), Failure> {
     let unreadable = |error: &dyn std::error::Error| Failure::of(Code::InputUnreadable, error);
     let directory = Directory::open(&place.run(run_id)).map_err(|error| unreadable(&error))?;
     let keys = trusted()?;

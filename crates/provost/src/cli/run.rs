@@ -26,14 +26,14 @@ use super::check::contract::unreadable;
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
-use crate::agreed;
 use crate::answer::{Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session;
 use crate::show::Reader;
+use crate::user_consent;
 
 /// Let an agent work under contract, and judge what it left.
 #[derive(Args)]
@@ -154,7 +154,7 @@ const AGENT: &str = "Agent";
 const PERMITS: &str = "Permissions (refused otherwise, even inside what is allowed)";
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
     let own = if run.detach { detach::adopt()? } else { None };
@@ -186,7 +186,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         task_id: opened.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let onlooker = Onlooker::new(reader == Reader::Program);
+    let onlooker = ProgressObserver::new(reader == Reader::Program);
     start::tell_interrupted(&place, &onlooker)?;
     let advice = check::advice(&opened.contract).into_iter();
     for advice in advice.filter(|_| source.is_some()) {
@@ -208,7 +208,7 @@ struct Begun {
 }
 
 /// How the run of the contract begins that `bytes` of the file hold.
-fn begin_file(run: &Run, place: &Place, file: &Path, bytes: Vec<u8>) -> Result<Begun, Failure> {
+fn begin_file(run: &Run, place: &Places, file: &Path, bytes: Vec<u8>) -> Result<Begun, Failure> {
     let value = input::value(file, &bytes)?;
     // A check of the same contract uses the same rules, and the same words.
     if let Some(verdict) = unreadable(place, &value)? {
@@ -221,26 +221,26 @@ fn begin_file(run: &Run, place: &Place, file: &Path, bytes: Vec<u8>) -> Result<B
 /// How the run of `document` begins.
 fn begin(
     run: &Run,
-    place: &Place,
+    place: &Places,
     document: Document,
     source: Option<Source>,
 ) -> Result<Begun, Failure> {
     let request = request(run, document)?;
     let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
     let places = run.net.places();
-    let typed = agreed::Typed {
+    let typed = user_consent::Typed {
         agent: run.agent.as_deref(),
         review: run.review.as_deref(),
         places: &places,
         credentials: run.net.credentials(),
     };
-    agreed::to_run(place, &opened, &typed)?;
+    user_consent::to_run(place, &opened, &typed)?;
     start::check(&opened, source.as_ref())?;
     Ok(Begun { opened, source })
 }
 
 /// What the contract refers to in the checkout and is not there.
-pub(super) fn references(place: &Place, document: &Document) -> Vec<Problem> {
+pub(super) fn references(place: &Places, document: &Document) -> Vec<Problem> {
     let root = place.repo.checkout();
     let read = |path: &RepoPath| input::reference(root?, path);
     check::references(document, &read)

@@ -7,7 +7,7 @@ use provost_core::intent::record::{Ownership, Viewer};
 use provost_core::json;
 use provost_dialects::change as payload;
 use provost_engine::change::ports::IntentRegistry as _;
-use provost_host::{clock, owner};
+use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ use super::run::refused;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::{Beside, Landed, Stage};
-use crate::place::Place;
-use crate::show::{headline, plain};
+use crate::places::Places;
+use crate::show::{headline, neutralise};
 use crate::{history, input, parts, report, session, times};
 
 // Names a run.
@@ -30,7 +30,7 @@ pub(super) struct Which {
 
 /// Lists all runs, the newest first.
 pub(super) fn list() -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let runs = place.runs()?;
     let mut rows = rows(&place, &runs);
     let refused = place.all_refused()?;
@@ -51,7 +51,7 @@ fn is_foreign(row: &Value) -> bool {
 }
 
 /// What is said of each run in a list.
-fn rows(place: &Place, runs: &[String]) -> Vec<Value> {
+fn rows(place: &Places, runs: &[String]) -> Vec<Value> {
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
     let landed = history::landed(place, &names);
     let row = |run_id: &String| row(place, run_id, landed.get(run_id));
@@ -59,7 +59,7 @@ fn rows(place: &Place, runs: &[String]) -> Vec<Value> {
 }
 
 /// What is said of one run; one that cannot be read is listed as such.
-fn row(place: &Place, run_id: &str, landed: Option<&Landed>) -> Value {
+fn row(place: &Places, run_id: &str, landed: Option<&Landed>) -> Value {
     match history::state(place, run_id) {
         Err(_) if history::never_began(place, run_id) => json!({ "run_id": run_id,
             "status": "NOT_BEGUN", "code": null, "objective": "" }),
@@ -119,7 +119,7 @@ fn line(row: &Value, now: i64, width: usize) -> String {
 
 /// Shows one run.
 pub(super) fn show(which: &Which) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     if let Some(run_id) = place.find_refused(&which.run)? {
         return refused::show(&place, &run_id);
     }
@@ -142,7 +142,7 @@ pub(super) fn show(which: &Which) -> Outcome {
 
 /// Shows the patch of one run.
 pub(super) fn diff(which: &Which) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let run_id = place.find_run(&which.run)?;
     let state = history::state(&place, &run_id)?;
     let Some(captured) = &state.captured else {
@@ -159,13 +159,13 @@ pub(super) fn diff(which: &Which) -> Outcome {
     let text = String::from_utf8_lossy(&patch).into_owned();
     Ok(Answer::data(
         json!({ "run_id": run_id, "patch": text }),
-        plain(&text),
+        neutralise(&text),
     ))
 }
 
 /// Shows what is going on now: runs that have not ended.
 pub(super) fn status() -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     let mut open = place.runs()?;
     open.retain(|run_id| {
         history::stage(&place, run_id) != Stage::Sealed && !history::never_began(&place, run_id)
@@ -225,13 +225,13 @@ pub(super) fn status() -> Outcome {
     if foreign > 0 {
         json["foreign"] = json!(foreign);
     }
-    Ok(Answer::data(json, plain(&text)))
+    Ok(Answer::data(json, neutralise(&text)))
 }
 
 /// The controlled changes that are active or wait, as `provost change list` tells them.
 ///
 /// Asking changes nothing: what is over is left for those who work here.
-fn changes(place: &Place) -> Result<Vec<Value>, Failure> {
+fn changes(place: &Places) -> Result<Vec<Value>, Failure> {
     let path = place.registry_path();
     if place.is_foreign() || !path.exists() {
         return Ok(Vec::new());
@@ -240,7 +240,7 @@ fn changes(place: &Place) -> Result<Vec<Value>, Failure> {
     let viewer = Viewer {
         me: &me,
         now: clock::now_millis(),
-        alive: &owner::alive,
+        alive: &process_owner::alive,
     };
     let known = Registry::glance(&path, |registry| {
         Ok::<_, Failure>(registry.look(None)?.intents)

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
-use crate::kept::{self, Kept};
-use crate::place::Place;
+use crate::kept_work::{self, KeptWork};
+use crate::places::Places;
 use crate::show::headline;
 
 #[derive(Subcommand)]
@@ -37,15 +37,15 @@ pub(super) struct Restore {
 
 pub(super) fn run(salvage: &Salvage) -> Outcome {
     match salvage {
-        Salvage::List => list(&Place::look()?),
-        Salvage::Restore(restore) => put_back(&Place::find()?, &restore.run),
+        Salvage::List => list(&Places::look()?),
+        Salvage::Restore(restore) => put_back(&Places::find()?, &restore.run),
     }
 }
 
-fn list(place: &Place) -> Outcome {
+fn list(place: &Places) -> Outcome {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for kept in kept::unlanded(place)? {
+    for kept in kept_work::unlanded(place)? {
         let run_id = kept.run_id();
         let state = history::state(place, run_id).ok();
         let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
@@ -78,13 +78,13 @@ fn list(place: &Place) -> Outcome {
 }
 
 /// Puts all work that is kept of a run, or what one ref keeps, on branches of its own.
-fn put_back(place: &Place, run: &str) -> Outcome {
+fn put_back(place: &Places, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
     if place.run(&run_id).symlink_metadata().is_ok() {
         history::require_own(place, &run_id)?;
     }
-    let mut kept = kept::unlanded(place)?;
+    let mut kept = kept_work::unlanded(place)?;
     kept.retain(|kept| kept.name == run || kept.run_id() == run_id);
     if kept.is_empty() {
         let landed = history::landed(place, &[&run_id]);
@@ -98,7 +98,7 @@ fn put_back(place: &Place, run: &str) -> Outcome {
     }
     let mut text = String::new();
     let mut rows = Vec::new();
-    for Kept { name, commit } in &kept {
+    for KeptWork { name, commit } in &kept {
         let tail = name.trim_start_matches(KEPT).replace('/', "-");
         let branch = format!("provost/salvage-{tail}");
         restore(place, &branch, commit)?;
@@ -110,7 +110,7 @@ fn put_back(place: &Place, run: &str) -> Outcome {
 }
 
 /// Makes `branch`; one that somebody went on with since is left alone.
-fn restore(place: &Place, branch: &str, commit: &Oid) -> Result<(), Failure> {
+fn restore(place: &Places, branch: &str, commit: &Oid) -> Result<(), Failure> {
     let name = format!("refs/heads/{branch}");
     let kept = place.repo.keep(&name, commit, &Expected::Absent);
     match kept {

@@ -9,16 +9,16 @@ use std::thread;
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::run::State;
-use provost_host::boxes::{Command, Control, Ended, Launcher, Stdin, Terminal};
 use provost_host::cache;
-use provost_host::machine::{Machine, Visit};
+use provost_host::machine::{Machine, SandboxShell};
 use provost_host::proxy::Outlet;
+use provost_host::sandbox::{Command, Control, Ended, Launcher, Stdin, Terminal};
 use rustix::termios::{self, OptionalActions, Termios};
 
-use super::boxed::{self, Scratch, Shown};
-use super::prepare::Eyes;
+use super::prepare::PrepareProgress;
+use super::sandbox::{self, Scratch, Shown};
 use crate::answer::{Failure, Outcome};
-use crate::place::Place;
+use crate::places::Places;
 use crate::session;
 use crate::show::Reader;
 use crate::{history, show};
@@ -48,11 +48,11 @@ pub(super) fn run(shell: &Shell, reader: Reader) -> Outcome {
     if shell.command.is_empty() {
         return outcome;
     }
-    boxed::aside(outcome, reader)
+    sandbox::aside(outcome, reader)
 }
 
 fn visit(shell: &Shell, reader: Reader) -> Outcome {
-    let place = Place::find()?;
+    let place = Places::find()?;
     let run_id = place.find_run(&shell.run)?;
     let here = [io::stdin().is_terminal(), io::stdout().is_terminal()];
     if shell.command.is_empty() && here != [true, true] {
@@ -74,9 +74,9 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), &run_id);
-    let mut eyes = Eyes::new(reader);
+    let mut eyes = PrepareProgress::new(reader);
     let eraser = eyes.0.eraser();
-    let entered = |visit: &Visit| {
+    let entered = |visit: &SandboxShell| {
         eraser.wipe();
         enter(visit, shell, &state)
     };
@@ -84,10 +84,10 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
     ended?
 }
 
-fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
+fn enter(visit: &SandboxShell, shell: &Shell, state: &State) -> Outcome {
     let scratch = Scratch::make()?;
     if shell.command.is_empty() {
-        show::tell(&format!(
+        show::print_message(&format!(
             "the acceptance box of {}; what you write is gone when you leave",
             state.names.run_id
         ));
@@ -98,14 +98,14 @@ fn enter(visit: &Visit, shell: &Shell, state: &State) -> Outcome {
     let mut follow = || shown.copy(&command);
     let ended = follow_box(visit, &command, &mut follow);
     shown.copy(&command);
-    boxed::outcome("provost shell", &visit.profile, ended)
+    sandbox::outcome("provost shell", &visit.profile, ended)
 }
 
 fn follow_box(
-    visit: &Visit,
+    visit: &SandboxShell,
     command: &Command,
     tick: &mut dyn FnMut(),
-) -> Result<Ended, provost_host::boxes::SandboxError> {
+) -> Result<Ended, provost_host::sandbox::SandboxError> {
     Launcher::own()
         .start_with(&visit.profile, command, Outlet::default(), |birth| {
             visit.born(birth)
@@ -117,7 +117,7 @@ fn follow_box(
 }
 
 /// A shell at the terminal of the user, by one of its own.
-fn at_terminal(visit: &Visit, scratch: &Scratch) -> Outcome {
+fn at_terminal(visit: &SandboxShell, scratch: &Scratch) -> Outcome {
     let failed = |error: io::Error| Failure::of(Code::HostFailed, &error);
     let terminal = Terminal::open().map_err(failed)?;
     let shells = ["/bin/bash", "/bin/sh"];
@@ -135,7 +135,7 @@ fn at_terminal(visit: &Visit, scratch: &Scratch) -> Outcome {
     let ended = follow_box(visit, &command, &mut || fit(near));
     // The other end is closed with the box, and then there is nothing left to show.
     let _ = screen.join();
-    boxed::outcome("provost shell", &visit.profile, ended)
+    sandbox::outcome("provost shell", &visit.profile, ended)
 }
 
 /// Passes on what comes, until nothing does.

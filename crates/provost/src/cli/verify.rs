@@ -16,8 +16,8 @@ use provost_host::keys::{Keys, KeysError};
 
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::place::Evidence;
-use crate::show::plain;
+use crate::places::Evidence;
+use crate::show::neutralise;
 
 /// The most findings a person is shown; a program gets all of them.
 const MOST_SHOWN: usize = 50;
@@ -99,7 +99,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
             kind,
         });
     }
-    let place = crate::place::Place::look().map_err(|failure| {
+    let place = crate::places::Places::look().map_err(|failure| {
         if failure.code == Code::RootUnsafe {
             return failure;
         }
@@ -129,7 +129,7 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
 /// what it is.
 fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
     let nothing = (Pins::default(), Kind::Unknown);
-    let Ok(place) = crate::place::Place::look_at(directory) else {
+    let Ok(place) = crate::places::Places::look_at(directory) else {
         return Ok(nothing);
     };
     let real = |path: &Path| path.canonicalize().ok();
@@ -179,7 +179,7 @@ fn line(question: &str, answer: Found, words: &str) -> String {
         Found::No => ('✗', "no"),
         Found::Open => ('?', "cannot be told"),
     };
-    format!("{mark} {question}: {answer}, {}\n", plain(words))
+    format!("{mark} {question}: {answer}, {}\n", neutralise(words))
 }
 
 fn intact(report: &Report) -> &'static str {
@@ -230,7 +230,7 @@ fn rows(findings: &[Finding], question: Question) -> String {
     for finding in of_question().take(MOST_SHOWN) {
         let row = format!("{}: {}", finding.path, finding.problem);
         // One finding, one line, whatever was in the file.
-        text += &format!("  {}\n", plain(&row).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", neutralise(&row).replace(['\n', '\t'], " "));
     }
     let more = of_question().count().saturating_sub(MOST_SHOWN);
     if more > 0 {
@@ -250,9 +250,17 @@ fn about(report: &Report) -> String {
     let word = if verdict.allow { "accepted" } else { "refused" };
     let tree = report.tree.as_ref().map(|tree| format!(", tree {tree}"));
     let tree = tree.unwrap_or_default();
-    let mut text = format!("run {}: {word} ({}){tree}\n", plain(run_id), verdict.code);
+    let mut text = format!(
+        "run {}: {word} ({}){tree}\n",
+        neutralise(run_id),
+        verdict.code
+    );
     for landing in report.after.landings.iter().rev().take(MOST_SHOWN) {
-        text += &format!("landed: {} on {}\n", landing.commit, plain(&landing.target));
+        text += &format!(
+            "landed: {} on {}\n",
+            landing.commit,
+            neutralise(&landing.target)
+        );
     }
     for replay in report.after.replays.iter().rev().take(MOST_SHOWN) {
         let word = if replay.hard_equal {
@@ -260,7 +268,7 @@ fn about(report: &Report) -> String {
         } else {
             "differs"
         };
-        text += &format!("replayed: {word}, {}\n", plain(&replay.report));
+        text += &format!("replayed: {word}, {}\n", neutralise(&replay.report));
     }
     text
 }
@@ -273,7 +281,7 @@ fn unvouched(report: &Report) -> String {
     }
     let mut text = "after the seal, not signed, and nothing follows from it:\n".to_owned();
     for line in lines.iter().take(MOST_SHOWN) {
-        text += &format!("  {}\n", plain(line).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", neutralise(line).replace(['\n', '\t'], " "));
     }
     let more = lines.len().saturating_sub(MOST_SHOWN);
     if more > 0 {

@@ -14,8 +14,8 @@ use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history::Stage;
-use crate::place::Place;
-use crate::show::plain;
+use crate::places::Places;
+use crate::show::neutralise;
 use crate::{history, input};
 
 /// How many rows of one refusal a person is shown at once.
@@ -35,7 +35,7 @@ pub(super) struct Asked {
 }
 
 pub(super) fn run(asked: &Asked) -> Outcome {
-    let place = Place::look()?;
+    let place = Places::look()?;
     if let Some(run_id) = place.find_refused(&asked.which.run)? {
         return refused::show(&place, &run_id);
     }
@@ -80,7 +80,7 @@ struct Source {
 
 impl Source {
     /// The file in the bundle of `run_id`; one that is not there has no lines.
-    fn of(place: &Place, run_id: &str, kept: Option<&ContractSource>) -> Self {
+    fn of(place: &Places, run_id: &str, kept: Option<&ContractSource>) -> Self {
         let Some(ContractSource { path, .. }) = kept else {
             return Self {
                 name: String::new(),
@@ -125,7 +125,11 @@ fn text(why: &Why, source: &Source) -> String {
         Some(verdict) if verdict.allow => {
             format!("accepted: {}\nnothing was refused\n", why.run_id)
         }
-        Some(verdict) => format!("refused[{}]: {}\n", verdict.code, plain(&verdict.reason)),
+        Some(verdict) => format!(
+            "refused[{}]: {}\n",
+            verdict.code,
+            neutralise(&verdict.reason)
+        ),
     };
     for refusal in &why.refusals {
         text += &format!("{}: {}\n", refusal.by, refusal.code);
@@ -263,7 +267,7 @@ fn together(why: &Why, typed: bool) -> String {
 
 /// `text` on one line, whatever an agent put into it.
 fn one_line(text: &str) -> String {
-    plain(text).replace(['\n', '\t'], " ")
+    neutralise(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

@@ -4,20 +4,20 @@ use std::path::Path;
 
 use provost_core::bundle::attempts;
 use provost_core::run::State;
-use provost_core::run::fix::Past;
+use provost_core::run::fix::EarlierAttempt;
 use serde_json::{Value, json};
 
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// The file of the bundle with the work of an attempt, if it is there.
-fn patch(bundle: &Path, past: &Past) -> Option<String> {
+fn patch(bundle: &Path, past: &EarlierAttempt) -> Option<String> {
     let name = attempts::patch(&past.task_id, past.attempt);
     bundle.join(&name).is_file().then_some(name)
 }
 
 /// The attempts that were refused, for programs.
 pub(super) fn facts(state: &State, bundle: &Path) -> Vec<Value> {
-    let row = |past: &Past| {
+    let row = |past: &EarlierAttempt| {
         json!({ "attempt": past.attempt, "task_id": past.task_id, "code": past.refusal.code,
                 "reason": past.refusal.reason, "patch": patch(bundle, past),
                 "tree": past.captured.as_ref().map(|captured| &captured.tree) })
@@ -29,10 +29,10 @@ pub(super) fn facts(state: &State, bundle: &Path) -> Vec<Value> {
 pub(super) fn text(state: &State, bundle: &Path) -> String {
     let mut text = String::new();
     for past in &state.past {
-        let (code, reason) = (past.refusal.code, plain(&past.refusal.reason));
+        let (code, reason) = (past.refusal.code, neutralise(&past.refusal.reason));
         text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
         if let Some(patch) = patch(bundle, past) {
-            text += &format!("    its work: {}\n", plain(&patch));
+            text += &format!("    its work: {}\n", neutralise(&patch));
         }
     }
     text

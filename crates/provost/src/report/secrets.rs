@@ -6,7 +6,7 @@ use provost_core::wording::counted;
 use serde_json::{Value, json};
 
 use super::{logs, workers};
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// From which files how many secrets were taken out.
 fn removed(state: &State) -> Vec<(&str, u64)> {
@@ -38,13 +38,13 @@ pub(super) fn text(state: &State) -> String {
     let mut text = String::new();
     for (place, count) in removed(state) {
         let secrets = counted(usize::try_from(count).unwrap_or(usize::MAX), "secret");
-        text += &format!("  secrets  {secrets} removed from {}\n", plain(place));
+        text += &format!("  secrets  {secrets} removed from {}\n", neutralise(place));
     }
     let Some(withheld) = withheld(state) else {
         return text;
     };
     for path in &withheld.contents {
-        let path = plain(&path.to_string());
+        let path = neutralise(&path.to_string());
         text +=
             &format!("  withheld {path}: a secret is in it, so its content is not in the bundle\n");
     }

@@ -11,7 +11,7 @@ use provost_core::tally::Tally;
 use provost_core::wording::counted;
 use serde_json::{Value, json};
 
-use crate::show::plain;
+use crate::show::neutralise;
 use crate::times;
 
 /// The test files that an accepted change touches, and what the tests of the base say of it.
@@ -29,7 +29,7 @@ pub(crate) fn lead(state: &State) -> String {
         } else {
             "           "
         };
-        format!("{head}{}\n", plain(words))
+        format!("{head}{}\n", neutralise(words))
     };
     words.map(line).collect()
 }
@@ -83,7 +83,7 @@ pub(super) fn text(state: &State) -> String {
         let optional = tests.get(at).is_some_and(|test| !test.must_pass);
         text += &format!(
             "           {} {} in {}{}{}{}\n",
-            plain(&command::line(&ran.argv)),
+            neutralise(&command::line(&ran.argv)),
             render_ending(ran.ending),
             times::length(ran.wall_ms),
             tests_of(ran, before),

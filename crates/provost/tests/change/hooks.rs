@@ -1,6 +1,6 @@
 //! Agents that ask before they edit.
 
-use provost_engine::change::ports::{Entry, IntentRegistry as _, Known};
+use provost_engine::change::ports::{Entry, IntentRegistry as _, RegistryView};
 use provost_store::registry::Registry;
 use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     assert_eq!(code, 0, "{answer}");
     let id = answer["intent_id"].as_str().unwrap();
     let mut registry = Registry::open(&stage.path("repo/.provost/registry.db")).unwrap();
-    let age = |known: &Known| {
+    let age = |known: &RegistryView| {
         let mut intent = known.intents[0].clone();
         intent.expires_at = 1000;
         vec![Entry { intent, what: None }]

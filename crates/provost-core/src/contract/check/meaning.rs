@@ -1,13 +1,13 @@
 //! What the fields of a contract mean, and what follows from it.
 
 use super::{Findings, Rules, spelled};
+use crate::agent_registry::{self, ApprovalPolicy, Sandbox};
 use crate::approval;
 use crate::code::Code;
 use crate::contract::document::{Agent, Document, Filesystem, Network, Shell};
 use crate::contract::output::Output;
 use crate::contract::{self, Problems, bounds, paths, permit, tests};
 use crate::path::is_segment;
-use crate::roster::{self, ApprovalPolicy, Sandbox};
 use crate::scope;
 
 /// Directories that hold most of a repository, so that naming them says little.
@@ -94,7 +94,7 @@ fn commands(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
 }
 
 fn known(path: &str, agent: &Agent, findings: &mut Findings) {
-    if !roster::knows(&agent.agent_id, agent.role) {
+    if !agent_registry::knows(&agent.agent_id, agent.role) {
         let problem = format!("`{}` is not on the roster in that role", agent.agent_id);
         findings.add(Code::AgentUnknown, path, problem);
     }
@@ -136,7 +136,7 @@ pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
 pub(super) fn privilege(document: &Document, findings: &mut Findings) {
     let asked = &document.tool_permissions;
     let role = document.assigned_agent.role;
-    let Some(most) = roster::defaults(role) else {
+    let Some(most) = agent_registry::defaults(role) else {
         return findings.add(Code::AgentUnknown, "/assigned_agent/role", "has no agent");
     };
     let writes = asked.filesystem == Filesystem::WorkspaceWrite;

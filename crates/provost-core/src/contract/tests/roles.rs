@@ -1,18 +1,18 @@
 //! Every role of the registry has a contract that can be run.
 
 use super::*;
+use crate::agent_registry;
 use crate::contract::output::Output;
-use crate::roster;
 
 #[test]
 fn every_role_of_the_registry_has_a_contract_that_is_resolved() {
     let policy = CommandPolicy::shipped().unwrap();
     let mut seen = 0;
-    for agent in roster::agents() {
+    for agent in agent_registry::agents() {
         seen += 1;
         let output = Output::of(agent.role);
         let mut value = good();
-        let writes = agent.defaults.sandbox != roster::Sandbox::ReadOnly;
+        let writes = agent.defaults.sandbox != agent_registry::Sandbox::ReadOnly;
         value["assigned_agent"] = json!({ "role": agent.role, "agent_id": agent.agent_id });
         value["audit_only"] = json!(!writes);
         let filesystem = if writes {

@@ -1,8 +1,9 @@
 //! Derives what a step asks for from where the run stands.
 
 use super::{
-    Accept, Adaptation, Agent, Base, Capture, Clean, Effect, Extent, Fix, Keep, Look, Merge,
-    NamedBy, NoEffect, Prepare, Publish, Review, Salvage, Selftest, Walls, Words, Workspace,
+    Accept, Adaptation, Agent, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep, Merge,
+    NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage, Selftest, Workspace,
+    WriteProtection,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -208,7 +209,7 @@ impl State {
             adaptation,
             contract: contract.document.clone(),
             tier: contract.tier,
-            walls: Walls {
+            walls: WriteProtection {
                 forbid: contract.forbid.clone(),
                 permit: contract.permit.clone(),
                 extra: self.opened.protect.clone(),
@@ -302,7 +303,7 @@ impl State {
             None => contract.net.clone(),
         };
         Ok(Review {
-            look: Look {
+            look: ReadOnlyRun {
                 run_id: self.names.run_id.clone(),
                 who: "reviewer",
                 base,
@@ -411,8 +412,8 @@ impl State {
         }
     }
 
-    fn words(&self) -> Words {
-        Words {
+    fn words(&self) -> CommitText {
+        CommitText {
             objective: self.opened.contract.inputs.spec.clone(),
             run_id: self.names.run_id.clone(),
             contract_sha256: self.opened.contract_sha256.clone(),

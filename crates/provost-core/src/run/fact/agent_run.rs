@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ending, Stream, Told};
+use super::{AgentClaims, Ending, Stream};
 use crate::agent::event::Usage;
-use crate::net::book::Traffic;
 use crate::net::model::{Passed, Trouble};
+use crate::net::traffic_log::Traffic;
 
 /// One attempt of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct AgentRun {
     pub network: Vec<Traffic>,
     /// What it told while it worked, if its program is one that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Box<Told>>,
+    pub told: Option<Box<AgentClaims>>,
     /// What passed between it and its model, if the proxy could read that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Box<Passed>>,

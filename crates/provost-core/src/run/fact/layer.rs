@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CommandRun;
-use crate::net::book::Traffic;
+use crate::net::traffic_log::Traffic;
 use crate::object::Oid;
 
 /// A prepared layer that boxes of a run had.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fact, Judgement};
 use crate::code::Code;
-use crate::net::book::Traffic;
+use crate::net::traffic_log::Traffic;
 
 /// The most rows of one event; a program that asks for more places is counted.
 const MOST_ROWS: usize = 32;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Looker;
+use super::ReadOnlyAgent;
 use crate::bundle::report::ReviewVerdict;
 use crate::code::Code;
 use crate::object::Oid;
@@ -47,7 +47,7 @@ impl State {
             return Err(refusal);
         }
         let known = self.opened.review.as_ref();
-        let looker = Looker {
+        let looker = ReadOnlyAgent {
             who: "reviewer",
             leaves: "report",
             code: Code::ReviewInvalid,

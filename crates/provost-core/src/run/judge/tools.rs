@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use crate::agent::Adapted;
 use crate::agent::mcp::{NONE, SAMPLING};
+use crate::agent_registry;
 use crate::code::Code;
 use crate::contract::Problem;
 use crate::contract::document::{Document, Role, TaskType};
-use crate::roster;
 use crate::run::fact::Opened;
 
 /// The server that a search needs.
@@ -30,7 +30,7 @@ impl Opened {
             problems.push(Problem::new(code, path, problem));
         };
         let (given, permitted) = (&document.mcp_tool_set, &document.tool_permissions.mcp_tools);
-        let registered = roster::tools(&document.assigned_agent.agent_id);
+        let registered = agent_registry::tools(&document.assigned_agent.agent_id);
         for (path, names) in [(GIVEN, given), (PERMITTED, permitted)] {
             for (at, name) in names.iter().enumerate() {
                 let place = format!("{path}/{at}");

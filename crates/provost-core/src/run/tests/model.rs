@@ -5,7 +5,7 @@ use crate::agent::event::Usage;
 use crate::agent::reader::Sum;
 use crate::agent::{Adapted, Adapter};
 use crate::net::model::{Passed, Trouble};
-use crate::run::fact::Told;
+use crate::run::fact::AgentClaims;
 
 pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
     let run = AgentRun {
@@ -32,7 +32,7 @@ fn run(ending: Ending, model: Passed, claimed: Usage, thread: &str) -> AgentRun 
         ..Sum::default()
     };
     AgentRun {
-        told: Some(Box::new(Told {
+        told: Some(Box::new(AgentClaims {
             events: stream(),
             sum,
         })),
@@ -138,7 +138,7 @@ fn attempts_are_added_up_and_no_claim_is_added_twice() {
         let mut state = state(&[]);
         state.opened.adapted = Some(adapted(adapter, None));
         let before = run(Ending::Exited(0), counted(7, 3), first, "t");
-        state.past.push(crate::run::fix::Past {
+        state.past.push(crate::run::fix::EarlierAttempt {
             attempt: 1,
             task_id: "task".to_owned(),
             refusal: Verdict::deny(Code::AcceptanceFailed, "no"),

@@ -259,7 +259,7 @@ fn after_a_reset_an_attempt_begins_at_the_base() {
         let [_, Fact::Captured(capture)] = &captured(&["app/a"])[..] else {
             unreachable!("it is the second fact");
         };
-        state.past.push(crate::run::fix::Past {
+        state.past.push(crate::run::fix::EarlierAttempt {
             attempt: 1,
             task_id: "task-0001".to_owned(),
             refusal: Verdict::deny(Code::AcceptanceFailed, "it fails"),

@@ -7,16 +7,16 @@ use provost_core::agent::event::Usage;
 use provost_core::agent::provider::BaseUrl;
 
 use super::*;
-use crate::proxy::Gauge;
+use crate::proxy::TokenMeter;
 
 /// A reply of seven tokens read and nine written.
 const REPLY: &str = r#"{"usage":{"prompt_tokens":7,"completion_tokens":9}}"#;
 
-fn gauge(place: &str, most: Option<u64>) -> Arc<Gauge> {
+fn gauge(place: &str, most: Option<u64>) -> Arc<TokenMeter> {
     let mut agent = Adapter::Codex.plain().unwrap();
     agent.provider.as_mut().unwrap().base_url = BaseUrl::parse(&format!("http://{place}")).unwrap();
     agent.budget.tokens = most;
-    Arc::new(Gauge::of(&agent).unwrap())
+    Arc::new(TokenMeter::of(&agent).unwrap())
 }
 
 fn post(place: &str, path: &str) -> String {

@@ -7,7 +7,7 @@ use provost_core::intent::conflict::{conflicts, peers};
 use provost_core::intent::course::Happening;
 use provost_core::intent::record::{Intent, State, VERSION, Viewer};
 use provost_core::intent::scope::ChangeScope;
-use provost_engine::change::ports::{Entry, IntentRegistry as _, Known};
+use provost_engine::change::ports::{Entry, IntentRegistry as _, RegistryView};
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn put(registry: &mut Registry, intent: &Intent) {
         .unwrap();
 }
 
-fn names(known: &Known) -> Vec<&str> {
+fn names(known: &RegistryView) -> Vec<&str> {
     known
         .intents
         .iter()

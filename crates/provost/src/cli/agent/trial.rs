@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::place::Place;
-use crate::show::{Reader, plain, tell};
+use crate::places::Places;
+use crate::show::{Reader, neutralise, print_message};
 
 /// What the agent is asked to do, and how it is judged.
 const OBJECTIVE: &str = "Write the word hello, and nothing else, into the new file hello.txt.";
@@ -42,14 +42,14 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
     let bench = Bench::make()?;
     bench.repository()?;
     if reader == Reader::Person {
-        tell(&format!("letting {} write one word", trial.name));
+        print_message(&format!("letting {} write one word", trial.name));
     }
     let answer = bench.run(trial)?;
     let verdict = &answer["verdict"];
     // A run that could not begin is answered with the refusal alone.
     let verdict = if verdict.is_null() { &answer } else { verdict };
     let passed = verdict["allow"] == true;
-    let words = |value: &Value| value.as_str().map(plain).unwrap_or_default();
+    let words = |value: &Value| value.as_str().map(neutralise).unwrap_or_default();
     let mut text = if passed {
         format!("{} works\n", trial.name)
     } else {
@@ -57,7 +57,7 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
         format!("{} does not work: {code}: {reason}\n", trial.name)
     };
     if let Value::String(hint) = &verdict["details"]["hint"] {
-        text += &format!("hint: {}\n", plain(hint));
+        text += &format!("hint: {}\n", neutralise(hint));
     }
     for (gate, said) in answer["gates"].as_object().into_iter().flatten() {
         let mark = if said["allow"] == true { "ok" } else { "NO" };
@@ -93,7 +93,7 @@ impl Bench {
 
     /// A repository with the policy that is checked out here, if there is one.
     fn repository(&self) -> Result<(), Failure> {
-        let own = Place::around(Path::new(".")).ok();
+        let own = Places::around(Path::new(".")).ok();
         let own = own.and_then(|place| Some(place.repo.checkout()?.join(policy::FILE)));
         let text = own.and_then(|file| fs::read(file).ok()).unwrap_or_default();
         let path = self.at("repository").join(policy::FILE);
@@ -136,7 +136,7 @@ impl Bench {
         let output = self.call(command)?;
         serde_json::from_slice(&output.stdout).map_err(|_| {
             let words = String::from_utf8_lossy(&output.stderr);
-            let reason = format!("the trial gave no answer: {}", plain(words.trim()));
+            let reason = format!("the trial gave no answer: {}", neutralise(words.trim()));
             Failure::new(Code::HostFailed, reason)
         })
     }

@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::answer::{Answer, Failure};
 use crate::output;
 use crate::session::RunBundle;
-use crate::show::plain;
+use crate::show::neutralise;
 
 use super::Handoff;
-use super::desk::{Desk, Stop};
+use super::session::{BoardSession, Stop};
 
 pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
-    let desk = Desk::find(&handoff.which)?;
+    let desk = BoardSession::find(&handoff.which)?;
     // The lock keeps two hand-offs from being made in one place.
     let _turn = desk.enter()?;
     let (board, head) = desk.board()?;
@@ -46,10 +46,10 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
         "files": names,
         "next_actions": board.next().iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
-    let mut text = format!("hand-off  {}\n", plain(&target.to_string_lossy()));
+    let mut text = format!("hand-off  {}\n", neutralise(&target.to_string_lossy()));
     text += &format!("version   {}\n", board.version());
     for action in board.next() {
-        text += &format!("next: {}\n", plain(&action.to_string()));
+        text += &format!("next: {}\n", neutralise(&action.to_string()));
     }
     Ok(Answer::data(json, text))
 }

@@ -9,10 +9,10 @@ use provost_engine::board::refuse;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::show::{headline, plain};
+use crate::show::{headline, neutralise};
 
 use super::Show;
-use super::desk::{Desk, Stop};
+use super::session::{BoardSession, Stop};
 
 /// How many lines of a log are shown with its task.
 const LINES_OF_A_LOG: usize = 5;
@@ -22,7 +22,7 @@ pub(super) fn run(show: &Show) -> Result<Answer, Stop> {
         Some(name) => Some(payload::read_task(name)?),
         None => None,
     };
-    let Some(desk) = Desk::look(&show.which)? else {
+    let Some(desk) = BoardSession::look(&show.which)? else {
         let nothing = json!({ "run_id": null, "version": 0, "rows": [], "locks": [],
             "next_actions": [] });
         return Ok(Answer::data(nothing, "the board is empty"));
@@ -44,7 +44,7 @@ fn whole(board: &Board, head: &str) -> Answer {
         text += &line(board, row);
     }
     for action in &actions {
-        text += &format!("next: {}\n", plain(action));
+        text += &format!("next: {}\n", neutralise(action));
     }
     let json = json!({
         "run_id": board.run_id(),
@@ -78,11 +78,11 @@ fn facts(board: &Board, row: &Row) -> Value {
 fn line(board: &Board, row: &Row) -> String {
     let title = board.terms(&row.task_id).map_or("", |terms| &terms.title);
     let (task, status) = (row.task_id.as_str(), row.status.name());
-    let start = format!("{task:8} {status:11} {:12} ", plain(&row.owner));
+    let start = format!("{task:8} {status:11} {:12} ", neutralise(&row.owner));
     let title = headline(title, start.chars().count());
     let mut text = format!("{start}{title}").trim_end().to_owned() + "\n";
     for place in board.held_by(&row.task_id) {
-        text += &format!("         holds {}\n", plain(&place.to_string()));
+        text += &format!("         holds {}\n", neutralise(&place.to_string()));
     }
     let card = board.card(&row.task_id);
     if let Some(blocker) = card.and_then(|card| card.blocker.as_ref()) {
@@ -119,7 +119,7 @@ fn one(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
 pub(super) fn log(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
     board.row(task).map_err(|why| refuse(&why))?;
     let lines = board.log(task).iter().map(|line: &LogLine| &line.line);
-    let text: String = lines.clone().map(|line| plain(line) + "\n").collect();
+    let text: String = lines.clone().map(|line| neutralise(line) + "\n").collect();
     let json = json!({ "task_id": task, "lines": lines.collect::<Vec<_>>() });
     Ok(Answer::data(json, text))
 }

@@ -11,15 +11,15 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
 use provost_dialects::document;
-use provost_engine::opening::{self, Agent, Foreseen, Origin as _};
+use provost_engine::opening::{self, Agent, Origin as _, Preflight};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::run::start::refuse_secrets;
 use crate::input;
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::show::plain;
+use crate::places::Places;
+use crate::show::neutralise;
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -45,7 +45,7 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         Ok(value) => value,
         Err(error) => return Ok(super::bad_payload(&error)),
     };
-    let place = Place::around(Path::new(".")).ok();
+    let place = Places::around(Path::new(".")).ok();
     let judged = if check.format {
         let beside = check.file.parent().unwrap_or(Path::new("."));
         Judged {
@@ -80,7 +80,7 @@ pub(in crate::cli) struct Judged {
 /// Judges `value`, which was read from `bytes`, as a run here does, by the same function; outside of a
 /// repository, and where too little of it can be read, as a document.
 pub(in crate::cli) fn judge(
-    place: Option<&Place>,
+    place: Option<&Places>,
     value: &Value,
     agent: Option<&str>,
     bytes: &[u8],
@@ -108,7 +108,7 @@ pub(in crate::cli) fn judge(
             verdict: failure.verdict(),
             asks: Vec::new(),
         },
-        Ok(Foreseen { verdict, asks, .. }) => {
+        Ok(Preflight { verdict, asks, .. }) => {
             let advice = check::advice(&document);
             // What is refused outright waits for nothing.
             let waits = verdict.allow || verdict.code == Code::ApprovalNeeded;
@@ -124,7 +124,10 @@ pub(in crate::cli) fn judge(
 }
 
 /// What the rules say about `value`, if it is too little of a contract to be run in this repository.
-pub(in crate::cli) fn unreadable(place: &Place, value: &Value) -> Result<Option<Verdict>, Failure> {
+pub(in crate::cli) fn unreadable(
+    place: &Places,
+    value: &Value,
+) -> Result<Option<Verdict>, Failure> {
     let Err(error) = contract::from_value(value) else {
         return Ok(None);
     };
@@ -139,7 +142,7 @@ pub(in crate::cli) fn unreadable(place: &Place, value: &Value) -> Result<Option<
 
 /// What the rules of contracts say about `value` as a document.
 fn by_rules(
-    place: Option<&Place>,
+    place: Option<&Places>,
     value: &Value,
     purpose: Purpose,
     beside: &Path,
@@ -158,14 +161,14 @@ fn by_rules(
 /// Says what a run would wait for.
 pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
     let line = |one: &Widening| {
-        let (path, problem) = (plain(&one.path), plain(&one.problem));
+        let (path, problem) = (neutralise(&one.path), neutralise(&one.problem));
         format!("note: a run waits for approval: {path}: {problem}\n")
     };
     asks.iter().map(line).collect()
 }
 
 /// The commands that a run of this contract here would take.
-fn policy(place: Option<&Place>, contract: &Value) -> Result<CommandPolicy, Failure> {
+fn policy(place: Option<&Places>, contract: &Value) -> Result<CommandPolicy, Failure> {
     let bug = |error| Failure::of(Code::Bug, &error);
     let shipped = CommandPolicy::shipped().map_err(bug)?;
     let base = contract

@@ -4,7 +4,7 @@ use clap::Args;
 use provost_dialects::packet::{self, Gate, Profile};
 
 use crate::answer::Outcome;
-use crate::folder::{Folder, NoFolder, Which};
+use crate::packet_directory::{NoPacketDirectory, PacketDirectory, Which};
 
 #[derive(Args)]
 #[command(after_help = "Examples, at the root of the repository:
@@ -32,10 +32,10 @@ pub(in crate::cli) struct CheckPacket {
 }
 
 pub(super) fn run(check: &CheckPacket) -> Outcome {
-    let folder = match Folder::open(&check.which) {
+    let folder = match PacketDirectory::open(&check.which) {
         Ok(folder) => folder,
-        Err(NoFolder::Refused(verdict)) => return Ok((*verdict).into()),
-        Err(NoFolder::Failed(failure)) => return Err(failure),
+        Err(NoPacketDirectory::Refused(verdict)) => return Ok((*verdict).into()),
+        Err(NoPacketDirectory::Failed(failure)) => return Err(failure),
     };
     let gate = check.blackbox.as_ref().map(|blackbox| Gate {
         docs: check

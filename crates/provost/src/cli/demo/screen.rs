@@ -5,7 +5,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::acts::{Act, Played};
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// How wide the labels are.
 const LABEL: usize = 12;
@@ -64,7 +64,7 @@ impl Screen {
         };
         let word = self.look(&format!("{word:LABEL$}"), look);
         let mark = self.look(mark, look);
-        self.line(&format!("{mark}  {word} {}", plain(&played.outcome)));
+        self.line(&format!("{mark}  {word} {}", neutralise(&played.outcome)));
         if !held {
             self.row("expected", &played.expected.to_string());
             self.row("got", &played.got.to_string());
@@ -73,7 +73,7 @@ impl Screen {
 
     fn row(&self, label: &str, words: &str) {
         let label = self.look(&format!("{label:LABEL$}"), Look::Dim);
-        self.line(&format!("   {label} {}", plain(words)));
+        self.line(&format!("   {label} {}", neutralise(words)));
     }
 
     fn look(&self, text: &str, look: Look) -> String {

@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
 use provost_core::gate::command::quote;
-use provost_host::boxes::SYSTEM_PATH;
 use provost_host::git::Git;
 use provost_host::ids;
+use provost_host::sandbox::SYSTEM_PATH;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::canary::{self, Listener, Picture};
 use crate::answer::Failure;
-use crate::show::tell;
+use crate::show::print_message;
 
 /// The longest one call may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -334,7 +334,7 @@ impl Drop for Stage {
             return;
         }
         if let Err(error) = fs::remove_dir_all(&self.top) {
-            tell(&format!("`{}` is left behind: {error}", self.top.display()));
+            print_message(&format!("`{}` is left behind: {error}", self.top.display()));
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use provost_core::contract::limits::Limits;
 use provost_core::size;
-use provost_host::boxes::{self, ProcessLimit};
+use provost_host::sandbox::{self, ProcessLimit};
 
 use super::Row;
 
 /// The limits of a run that asks for nothing else.
 pub(super) fn rows(processes: ProcessLimit) -> Vec<Row> {
     let usual = Limits::default();
-    let group = boxes::group_place();
-    let of_kernel = boxes::Limits::default();
+    let group = sandbox::group_place();
+    let of_kernel = sandbox::Limits::default();
     let held = format!(
         "{} of output, {} a file, {} open files, and the time that is asked for",
         size::render(usual.output_bytes),

@@ -3,9 +3,9 @@
 use std::fs;
 
 use provost_core::tier::{Processes, Tier};
-use provost_host::boxes::selftest::{self, Outside, Report};
-use provost_host::boxes::{self, Availability, Blocker, SandboxError, Launcher, Profile, Rung};
 use provost_host::machine::user_toolchain;
+use provost_host::sandbox::selftest::{self, Outside, Report};
+use provost_host::sandbox::{self, Availability, Blocker, Launcher, Profile, Rung, SandboxError};
 
 use super::{Row, State, limits};
 
@@ -15,7 +15,7 @@ const SECOND: &str = "box of tier `landlock`";
 /// Everything about the kernel and the box.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![Row::ok("kernel", kernel())];
-    match boxes::rungs(&Launcher::own()) {
+    match sandbox::rungs(&Launcher::own()) {
         Ok(rungs) => rows.extend(climb(&rungs)),
         Err(error) => rows.push(
             Row::missing("namespaces", chain(&error)).remedy("provost explain BOX_UNAVAILABLE"),
@@ -30,7 +30,7 @@ pub(super) fn rows() -> Vec<Row> {
     };
     match lacking(&rows) {
         lacking if lacking.is_empty() => {
-            let trial = boxes::availability(Tier::Namespaces);
+            let trial = sandbox::availability(Tier::Namespaces);
             rows.push(made(&trial));
             if let Ok(available) = &trial {
                 rows.push(held());
@@ -59,7 +59,7 @@ fn climb(rungs: &[Rung]) -> Vec<Row> {
     let mut rows = Vec::new();
     for rung in rungs {
         let name = rung.name.as_str();
-        let below = boxes::below(name).iter();
+        let below = sandbox::below(name).iter();
         let lacking = below.copied().find(|below| gone.contains(below));
         rows.push(match lacking {
             Some(lacking) => Row::not_tried(name, format!("needs the {lacking}")),
@@ -90,11 +90,13 @@ fn rung(rung: &Rung) -> Row {
     };
     // Without these two a box is made all the same, in another way.
     let row = match name {
-        boxes::OWN_PROC => {
+        sandbox::OWN_PROC => {
             let instead = "the outer one is shown instead, read-only";
             Row::not_enforced(name, format!("{found}; {instead}"))
         }
-        boxes::LAYERS => Row::not_enforced(name, format!("{found}; workspaces are copied instead")),
+        sandbox::LAYERS => {
+            Row::not_enforced(name, format!("{found}; workspaces are copied instead"))
+        }
         _ => Row::missing(name, found),
     };
     row.errno(rung.answer()).remedy(rung.remedy())
@@ -102,7 +104,7 @@ fn rung(rung: &Rung) -> Row {
 
 /// Whether the second tier is there, which has to be asked for.
 fn second() -> Row {
-    match boxes::availability(Tier::Landlock) {
+    match sandbox::availability(Tier::Landlock) {
         Ok(_) => Row::ok(SECOND, "one was made and ended; it has to be asked for"),
         Err(blocker) => Row::not_enforced(SECOND, blocker.to_string()).remedy(&blocker.remedy),
     }
@@ -110,14 +112,14 @@ fn second() -> Row {
 
 /// The settings that switch user namespaces off here.
 fn switched_off() -> String {
-    let off = boxes::switched_off();
+    let off = sandbox::switched_off();
     let words = off.iter().map(|it| format!("; {} is {}", it.name, it.off));
     words.collect()
 }
 
 fn landlock() -> Row {
-    let version = boxes::landlock_version();
-    let least = boxes::LEAST_LANDLOCK;
+    let version = sandbox::landlock_version();
+    let least = sandbox::LEAST_LANDLOCK;
     if version >= least {
         return Row::ok("landlock", format!("version {version}"));
     }
@@ -146,7 +148,7 @@ fn made(trial: &Result<Availability, Blocker>) -> Row {
             let row = Row::missing("box", blocker.to_string()).remedy(&blocker.remedy);
             match blocker.errno {
                 0 => row,
-                errno => row.errno(boxes::symbol(errno)),
+                errno => row.errno(sandbox::symbol(errno)),
             }
         }
     }
@@ -202,9 +204,9 @@ mod tests {
             "process namespace",
             "mount namespace",
             "network namespace",
-            boxes::OWN_PROC,
-            boxes::MEMORY,
-            boxes::LAYERS,
+            sandbox::OWN_PROC,
+            sandbox::MEMORY,
+            sandbox::LAYERS,
         ];
         let rung = |name: &str| Rung {
             name: name.to_owned(),
@@ -229,9 +231,9 @@ mod tests {
             [ok, ok, missing, ok, untried, untried, untried]
         );
         assert_eq!(
-            states(boxes::MEMORY),
+            states(sandbox::MEMORY),
             [ok, ok, ok, ok, ok, missing, untried]
         );
-        assert_eq!(states(boxes::LAYERS)[6], "not enforced");
+        assert_eq!(states(sandbox::LAYERS)[6], "not enforced");
     }
 }

@@ -10,7 +10,7 @@ use provost_store::remote_file_system;
 use rustix::fs::{Access, FsWord};
 
 use super::Row;
-use crate::place::{self, Place};
+use crate::places::{self, Places};
 
 /// A file system that a program answers for; what its locks are worth is not known.
 const FUSE: FsWord = 0x6573_5546;
@@ -39,12 +39,12 @@ pub(super) fn programs() -> Vec<Row> {
 /// The directories that runs write, made or narrowed first if `fix` says so.
 pub(super) fn directories(fix: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    match Place::around(Path::new(".")) {
+    match Places::around(Path::new(".")) {
         Ok(place) => {
             let at = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
             rows.push(Row::ok("repository", at.display().to_string()));
             // One that must not be used is not mended either.
-            rows.push(match Place::look() {
+            rows.push(match Places::look() {
                 Ok(known) if !known.is_foreign() => directory("runtime root", &place.root, fix),
                 Ok(known) => {
                     let found = format!("{} was not made by you", known.root.display());
@@ -65,7 +65,7 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
             // Not a lack of the machine: the command works anywhere.
             let found = format!("none here: {}", failure.reason);
             rows.push(Row::ok("repository", found));
-            match place::cache_root() {
+            match places::cache_root() {
                 Ok(cache) => rows.push(directory("cache", &cache, fix)),
                 Err(error) => rows.push(Row::missing("cache", error.to_string())),
             }

@@ -21,10 +21,10 @@ use provost_core::retention::{self, Candidate, Standing};
 use provost_core::{json, time};
 use provost_store::ledger;
 
-use super::mark::Mark;
+use super::unchanged::Mark;
 use crate::answer::Failure;
 use crate::history;
-use crate::place::{Place, named};
+use crate::places::{Places, named};
 
 /// A record, and what decides about it.
 pub(super) struct Kept {
@@ -35,7 +35,7 @@ pub(super) struct Kept {
 }
 
 /// All records of plans, the newest first.
-pub(super) fn plans(place: &Place) -> Result<Vec<Kept>, Failure> {
+pub(super) fn plans(place: &Places) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
         let mark = Mark::of(&directory);
         let asked = fs::read(directory.join(layout::REQUEST)).ok();
@@ -58,7 +58,10 @@ pub(super) fn plans(place: &Place) -> Result<Vec<Kept>, Failure> {
 }
 
 /// All chains, the newest first; `runs` says where the runs stand that are here.
-pub(super) fn chains(place: &Place, runs: &BTreeMap<&str, Standing>) -> Result<Vec<Kept>, Failure> {
+pub(super) fn chains(
+    place: &Places,
+    runs: &BTreeMap<&str, Standing>,
+) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
         let mark = Mark::of(&directory);
         let read = ledger::read(&directory.join(LEDGER), Head::genesis());
@@ -146,7 +149,7 @@ fn all(
 
 /// What detached runs printed whose run is none of `runs`, and that nobody has written to for a while.
 pub(super) fn strangers(
-    place: &Place,
+    place: &Places,
     runs: &BTreeMap<&str, Standing>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let directory = place.detached();
@@ -162,7 +165,7 @@ pub(super) fn strangers(
 }
 
 /// What the run `run_id` printed if it was detached.
-pub(super) fn printed(place: &Place, run_id: &str) -> Vec<PathBuf> {
+pub(super) fn printed(place: &Places, run_id: &str) -> Vec<PathBuf> {
     let file = |end: &&str| place.detached().join(format!("{run_id}.{end}"));
     let there = |path: &PathBuf| path.symlink_metadata().is_ok();
     OUTPUTS.iter().map(file).filter(there).collect()

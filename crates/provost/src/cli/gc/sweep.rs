@@ -13,20 +13,20 @@ use provost_core::retention::{CACHED, Fate};
 use provost_core::run::effect::{self, Base};
 use provost_core::run::refs::{self, Kind};
 use provost_engine::opening::Origin as _;
-use provost_engine::ports::Wish;
+use provost_engine::ports::ObserverChoice;
 use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
 use provost_host::machine::layer_keys;
 use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
 use provost_store::lock::DriverLock;
 
-use super::mark::Mark;
 use super::records::{self, Kept};
+use super::unchanged::Mark;
 use super::{Known, Refs};
 use crate::answer::Failure;
 use crate::origin::GitOrigin;
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::session;
 
 /// Whether anything is done.
@@ -88,9 +88,9 @@ pub(super) struct Swept {
 
 /// One sweep.
 pub(super) struct Sweep<'a> {
-    place: &'a Place,
+    place: &'a Places,
     mode: Mode,
-    onlooker: &'a Onlooker,
+    onlooker: &'a ProgressObserver,
     refs: Refs,
     /// Branches that somebody has checked out.
     used: BTreeSet<String>,
@@ -105,9 +105,9 @@ const ASIDE: &str = cache::REMOVED;
 
 impl<'a> Sweep<'a> {
     pub(super) fn new(
-        place: &'a Place,
+        place: &'a Places,
         mode: Mode,
-        onlooker: &'a Onlooker,
+        onlooker: &'a ProgressObserver,
     ) -> Result<Self, Failure> {
         let checkouts = place.repo.checkouts().map_err(|error| git(&error))?;
         let branch = |checkout: Checkout| checkout.branch;
@@ -347,7 +347,7 @@ impl<'a> Sweep<'a> {
 
     /// Says what comes next, unless somebody wants the sweep to end: it can, between any two things.
     fn goes_on(&self, what: &str) -> Result<(), Failure> {
-        if self.onlooker.wish() == Wish::Cancel {
+        if self.onlooker.wish() == ObserverChoice::Cancel {
             let reason = "the sweep was cancelled; another one goes on with it";
             return Err(Failure::new(Code::Cancelled, reason));
         }
@@ -423,7 +423,7 @@ impl<'a> Sweep<'a> {
 }
 
 /// What of the caches the current commit needs: the name of its tree, and those of its layers.
-fn needed(place: &Place) -> Result<BTreeSet<String>, Failure> {
+fn needed(place: &Places) -> Result<BTreeSet<String>, Failure> {
     let origin = GitOrigin(&place.repo);
     let Ok(commit) = place.repo.resolve("HEAD") else {
         return Ok(BTreeSet::new());

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use super::checkout;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output;
-use crate::place::Place;
+use crate::places::Places;
 
 /// What our hook is asked about.
 const EVENTS: [&str; 2] = ["PreToolUse", "SessionStart"];
@@ -59,7 +59,7 @@ impl Program {
     }
 
     /// Where the settings are; those of a checkout may not lie behind a link that came with it.
-    fn places(self, place: &Place, user: bool) -> Result<Places, Failure> {
+    fn places(self, place: &Places, user: bool) -> Result<SettingsFiles, Failure> {
         let (directory, file, variable) = match self {
             Self::Claude => (".claude", "settings.json", "CLAUDE_CONFIG_DIR"),
             Self::Codex => (".codex", "hooks.json", "CODEX_HOME"),
@@ -68,7 +68,7 @@ impl Program {
             let file = checkout(place)?.join(directory).join(file);
             output::unlinked(&file)?;
             output::unlinked(&file.with_extension("provost-new"))?;
-            return Ok(Places {
+            return Ok(SettingsFiles {
                 file,
                 before: place.root.join(format!("hook-{}.json", self.name())),
             });
@@ -77,7 +77,7 @@ impl Program {
         let own = set(variable).map(PathBuf::from);
         let own = own.or_else(|| Some(PathBuf::from(set("HOME")?).join(directory)));
         let own = own.ok_or_else(|| Failure::new(Code::HostFailed, "HOME is not set"))?;
-        Ok(Places {
+        Ok(SettingsFiles {
             file: own.join(file),
             before: own.join(format!("{file}.before-provost")),
         })
@@ -85,7 +85,7 @@ impl Program {
 }
 
 /// Where settings are, and where we keep what they were.
-struct Places {
+struct SettingsFiles {
     file: PathBuf,
     before: PathBuf,
 }
@@ -151,7 +151,7 @@ fn is_ours(handler: &Value, program: Program) -> bool {
 }
 
 /// What the settings were before we touched them; nothing if we did not.
-fn before(places: &Places) -> Result<Option<Before>, Failure> {
+fn before(places: &SettingsFiles) -> Result<Option<Before>, Failure> {
     let Some(text) = read(&places.before)? else {
         return Ok(None);
     };
@@ -161,7 +161,7 @@ fn before(places: &Places) -> Result<Option<Before>, Failure> {
     Ok(Some(Before { text, written }))
 }
 
-pub(super) fn install(place: &Place, program: Program, user: bool) -> Outcome {
+pub(super) fn install(place: &Places, program: Program, user: bool) -> Outcome {
     let places = program.places(place, user)?;
     let binary = std::env::current_exe().and_then(|path| path.canonicalize());
     let binary = binary.map_err(|error| Failure::of(Code::HostFailed, &error))?;
@@ -209,7 +209,7 @@ pub(super) fn install(place: &Place, program: Program, user: bool) -> Outcome {
     Ok(Answer::data(json!({ "file": places.file }), words))
 }
 
-pub(super) fn uninstall(place: &Place, program: Program, user: bool) -> Outcome {
+pub(super) fn uninstall(place: &Places, program: Program, user: bool) -> Outcome {
     let places = program.places(place, user)?;
     let now = read(&places.file)?;
     let is_there = now
@@ -246,7 +246,7 @@ fn restore(file: &Path, text: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Where hooks of ours are installed, in words and as rows.
-pub(super) fn standing(place: &Place) -> Result<(String, Vec<Value>), Failure> {
+pub(super) fn standing(place: &Places) -> Result<(String, Vec<Value>), Failure> {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for program in [Program::Claude, Program::Codex] {
         for user in [false, true] {
@@ -289,7 +289,7 @@ fn command(file: &Path, program: Program) -> Result<Option<String>, Failure> {
 }
 
 /// Sends events through the installed command, and wants the bad ones refused.
-pub(super) fn selftest(place: &Place, selftest: &Selftest) -> Outcome {
+pub(super) fn selftest(place: &Places, selftest: &Selftest) -> Outcome {
     let places = selftest.program.places(place, selftest.user)?;
     let name = selftest.program.name();
     let Some(command) = command(&places.file, selftest.program)? else {

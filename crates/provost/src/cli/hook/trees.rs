@@ -6,10 +6,10 @@ use provost_core::object::Oid;
 use provost_engine::land::Target as _;
 use provost_host::machine::Machine;
 
-use super::way::On;
+use super::git_operation::On;
 use super::{Held, Stop};
 use crate::answer::Failure;
-use crate::place::Place;
+use crate::places::Places;
 
 /// A tree that has to be judged.
 pub(super) struct Judged<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Judged<'a> {
 }
 
 /// The diff gate about each tree, by the same eyes that look at an agent's work.
-pub(super) fn judge(place: Place, trees: Vec<Judged<'_>>, on: &On) -> Result<(), Stop> {
+pub(super) fn judge(place: Places, trees: Vec<Judged<'_>>, on: &On) -> Result<(), Stop> {
     if trees.is_empty() {
         return Ok(());
     }

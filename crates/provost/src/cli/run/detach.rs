@@ -20,7 +20,7 @@ use provost_core::path::is_segment;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::place::Place;
+use crate::places::Places;
 use crate::show::{self, Reader};
 use crate::{history, input};
 
@@ -48,7 +48,7 @@ pub(super) fn adopt() -> Result<Option<String>, Failure> {
 
 /// Starts the run `run_id` in a process of its own, with the words of this one.
 pub(super) fn begin(
-    place: &Place,
+    place: &Places,
     run_id: &str,
     contract: Option<&Path>,
     reader: Reader,
@@ -108,7 +108,7 @@ struct Logs {
 }
 
 impl Logs {
-    fn make(place: &Place, run_id: &str) -> Result<Self, Failure> {
+    fn make(place: &Places, run_id: &str) -> Result<Self, Failure> {
         place.prepare()?;
         let directory = place.detached();
         let mut builder = DirBuilder::new();
@@ -128,7 +128,7 @@ impl Logs {
             let _ = fs::remove_file(file);
         }
         if reader == Reader::Person && !err.is_empty() {
-            show::tell(err.trim_end());
+            show::print_message(err.trim_end());
         }
         let status = status.and_then(|status| u8::try_from(status).ok());
         Answer {

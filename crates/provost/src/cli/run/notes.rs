@@ -8,10 +8,10 @@ use provost_core::wording::counted;
 use provost_host::git::land;
 
 use super::Run;
-use crate::place::Place;
+use crate::places::Places;
 
 /// The notes, one line each; what cannot be found out is not said.
-pub(super) fn notes(run: &Run, place: &Place, base: &Oid) -> Vec<String> {
+pub(super) fn notes(run: &Run, place: &Places, base: &Oid) -> Vec<String> {
     let Some(checkout) = place.repo.checkout() else {
         return Vec::new();
     };

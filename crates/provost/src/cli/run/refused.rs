@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::verify::trusted;
-use crate::place::Place;
+use crate::places::Places;
 use crate::session::{KeySigner, RunBundle, SystemClock};
-use crate::show::{findings, plain, tell};
+use crate::show::{findings, neutralise, print_message};
 
 /// The most characters that are shown of the words of another user.
 const LONGEST: usize = 200;
@@ -35,7 +35,7 @@ const MOST: usize = 256;
 /// refusal with the name of its record.
 ///
 /// The refusal is answered in any case, so that what cannot be kept is only said.
-pub(super) fn keep(place: &Place, run_id: &str, document: &[u8], failure: Failure) -> Failure {
+pub(super) fn keep(place: &Places, run_id: &str, document: &[u8], failure: Failure) -> Failure {
     let about_machine = !matches!(failure.code.exit(), Exit::No | Exit::Usage);
     if about_machine || failure.code == Code::InputUnreadable {
         return failure;
@@ -43,7 +43,7 @@ pub(super) fn keep(place: &Place, run_id: &str, document: &[u8], failure: Failur
     match kept(place, run_id, document, failure.verdict()) {
         Ok(()) => failure.recorded(run_id),
         Err(other) => {
-            tell(&format!(
+            print_message(&format!(
                 "note: the refusal is not recorded: {}",
                 other.reason
             ));
@@ -52,7 +52,7 @@ pub(super) fn keep(place: &Place, run_id: &str, document: &[u8], failure: Failur
     }
 }
 
-fn kept(place: &Place, run_id: &str, document: &[u8], verdict: Verdict) -> Result<(), Failure> {
+fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Result<(), Failure> {
     place.prepare_refused()?;
     let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
@@ -93,7 +93,7 @@ struct Read {
 }
 
 /// The record of the refused request `run_id`, if it is as it was sealed.
-fn read(place: &Place, run_id: &str) -> Result<Read, Failure> {
+fn read(place: &Places, run_id: &str) -> Result<Read, Failure> {
     let path = place.refused().join(run_id);
     if path.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
         let reason = "is a symbolic link, and no record of yours";
@@ -118,7 +118,7 @@ fn read(place: &Place, run_id: &str) -> Result<Read, Failure> {
 }
 
 /// Whether this user made the record `run_id` on this machine.
-fn is_own(place: &Place, run_id: &str) -> bool {
+fn is_own(place: &Places, run_id: &str) -> bool {
     let Some(secret) = place.known_secret().filter(|_| !place.is_foreign()) else {
         return false;
     };
@@ -129,7 +129,7 @@ fn is_own(place: &Place, run_id: &str) -> bool {
 }
 
 /// What `provost runs` says of a refused request.
-pub(in crate::cli) fn row(place: &Place, run_id: &str) -> Value {
+pub(in crate::cli) fn row(place: &Places, run_id: &str) -> Value {
     match read(place, run_id) {
         Err(failure) => json!({ "run_id": run_id, "status": "UNREADABLE", "code": failure.code,
             "objective": failure.reason }),
@@ -137,25 +137,25 @@ pub(in crate::cli) fn row(place: &Place, run_id: &str) -> Value {
     }
 }
 
-fn told(place: &Place, run_id: &str, Read { refused, own }: &Read) -> Value {
+fn told(place: &Places, run_id: &str, Read { refused, own }: &Read) -> Value {
     json!({ "run_id": run_id, "status": "REFUSED", "own": own,
         "code": refused.verdict.code, "objective": refused.verdict.reason,
         "began": refused.refused_at, "record": place.refused().join(run_id) })
 }
 
 /// What `provost show` and `provost why` say of a refused request.
-pub(in crate::cli) fn show(place: &Place, run_id: &str) -> Outcome {
+pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
     let read = read(place, run_id)?;
     let Verdict { code, reason, .. } = &read.refused.verdict;
     let (reason, findings) = if read.own {
-        (plain(reason), findings(&read.refused.verdict))
+        (neutralise(reason), findings(&read.refused.verdict))
     } else {
         (one_line(reason), Vec::new())
     };
     let mut text =
         format!("{run_id} was refused before there was a run\n  refused[{code}]: {reason}\n");
     for row in findings {
-        text += &format!("    {}\n", plain(&row));
+        text += &format!("    {}\n", neutralise(&row));
     }
     text += &format!(
         "  document {} bytes, sha256 {}\n  record   {}\n",
@@ -176,5 +176,5 @@ pub(in crate::cli) fn show(place: &Place, run_id: &str) -> Outcome {
 fn one_line(text: &str) -> String {
     let short: String = text.chars().take(LONGEST).collect();
     let cut = if short.len() < text.len() { "…" } else { "" };
-    plain(&short).replace(['\n', '\t'], " ") + cut
+    neutralise(&short).replace(['\n', '\t'], " ") + cut
 }

@@ -6,12 +6,12 @@ use provost_engine::drive::{self, Source};
 use provost_host::{agent, machine};
 
 use crate::answer::{Failure, Outcome};
+use crate::cancel_request::CancelRequest;
 use crate::history::{self, Beside};
-use crate::place::Place;
-use crate::progress::Onlooker;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
 use crate::report;
 use crate::session::Session;
-use crate::wishes::Wishes;
 
 /// Misses what the agent and the reviewer need of this machine before anything is begun.
 pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
@@ -38,7 +38,10 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
 }
 
 /// Tells of runs whose driver died, and of those that were approved and have not begun.
-pub(in crate::cli) fn tell_interrupted(place: &Place, onlooker: &Onlooker) -> Result<(), Failure> {
+pub(in crate::cli) fn tell_interrupted(
+    place: &Places,
+    onlooker: &ProgressObserver,
+) -> Result<(), Failure> {
     for run_id in history::interrupted(place)? {
         let state = history::state(place, &run_id);
         let what = if state.is_ok_and(|state| report::is_approved(&state)) {
@@ -54,14 +57,14 @@ pub(in crate::cli) fn tell_interrupted(place: &Place, onlooker: &Onlooker) -> Re
 
 /// Begins the run `names`, whose contract was read from `source` if it was a file.
 pub(in crate::cli) fn start(
-    place: Place,
+    place: Places,
     names: &Names,
     opened: Opened,
     source: Option<&Source>,
-    mut onlooker: Onlooker,
+    mut onlooker: ProgressObserver,
 ) -> Outcome {
     let bundle = place.run(&names.run_id);
-    onlooker.listen(Wishes::of(&place, &names.run_id));
+    onlooker.listen(CancelRequest::of(&place, &names.run_id));
     let session = Session::create(place, names)?;
     onlooker.line(&format!("run {}", names.run_id));
     let state = session.run(names, opened, source, &mut onlooker);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
-use crate::place::cache_root;
+use crate::places::cache_root;
 
 pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -> Outcome {
     let before = match before {

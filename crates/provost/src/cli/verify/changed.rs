@@ -7,7 +7,7 @@ use provost_core::code::Code;
 
 use super::{line, rows, signed, verdict_words};
 use crate::answer::Answer;
-use crate::show::plain;
+use crate::show::neutralise;
 
 /// The answer of the command.
 pub(super) fn answer(report: &ChangeReport, names: &[&NamedKey]) -> Answer {
@@ -34,7 +34,11 @@ fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
     {
         let status = report.status.as_deref().unwrap_or("never finished");
         let status = status.replace('_', " ");
-        text += &format!("change {}: {}\n", plain(intent_id), plain(&status));
+        text += &format!(
+            "change {}: {}\n",
+            neutralise(intent_id),
+            neutralise(&status)
+        );
     }
     let code = report.code();
     let words = match code {

@@ -254,7 +254,7 @@ fn every_move_is_judged(mode: Mode) {
     let stage = Stage::new(mode);
     for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
         let patch = git(&stage.scene, &["format-patch", "-1", "--stdout", commit]);
-        stage.scene.write("patch", &patch.stdout);
+        stage.scene.put("patch", &patch.stdout);
         // A branch that is bound by its name does not go.
         let stays = |script: &&&str| matches!(mode, Mode::Checkout) || !script.contains("-D main");
         for script in MOVES.iter().filter(stays) {

@@ -66,7 +66,7 @@ fn a_refusal_names_the_contract_the_ref_and_the_way_on() {
     }
     scene.git(&["reset", "-q", "--hard"]);
     let patch = git(&scene, &["format-patch", "-1", "--stdout", "theirs"]);
-    scene.write("patch", &patch.stdout);
+    scene.put("patch", &patch.stdout);
     let patch = scene.path("patch").display().to_string();
     let cases: &[(&[&str], &str)] = &[
         (&["merge", "-q", "--no-edit", "theirs"], "git merge --abort"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use provost_core::intent::record::{Intent, State, VERSION, Viewer};
 use provost_core::intent::run::digest;
 use provost_core::intent::scope::ChangeScope;
-use provost_core::intent::workspace::{Dirt, Snapshot, Workspace};
+use provost_core::intent::workspace::{DirtyFile, Snapshot, Workspace};
 use provost_core::lease::Owner;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
@@ -109,7 +109,7 @@ pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
 pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> Workspace {
     let object = |word: &str| format!("100644 {}", sha256(word.as_bytes()));
     let dirt = |(path, disk): &(&str, Option<&str>)| {
-        let dirt = Dirt {
+        let dirt = DirtyFile {
             letters: " M".to_owned(),
             head: object("committed"),
             staged: object("committed"),

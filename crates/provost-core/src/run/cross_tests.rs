@@ -1,0 +1,255 @@
+//! Facts about the tests of a change: whether the old ones pass with it, and the new ones without.
+//!
+//! # Invariants
+//!
+//! - Nothing follows from them: no gate reads them, and a round that could not be made is said to
+//!   be missing and holds nobody up.
+//! - They are looked for once the gates are through, so that nobody waits for them in vain.
+
+use serde_json::{Value, json};
+
+use super::fact::{CommandRun, CrossTrees, Ending, Side, TestRun};
+use super::judge::{judge_stopped, render_ending};
+use super::{Misplaced, State, Step};
+use crate::change::Change;
+use crate::code::Code;
+use crate::contract::Test;
+use crate::gate::command::line;
+use crate::path::RawPath;
+use crate::testfile::is_test_file;
+use crate::verdict::Verdict;
+
+/// The two rounds, in their order.
+const ROUNDS: [(Step, Side); 2] = [
+    (Step::OldTests, Side::OldTests),
+    (Step::NewTests, Side::NewTests),
+];
+
+/// What is known of one of the two rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Round {
+    /// How it went.
+    Ran(TestRun),
+    /// Why it could not be made.
+    Missing(Verdict),
+}
+
+impl Round {
+    /// How it went, if it was made.
+    pub fn ran(&self) -> Option<&TestRun> {
+        match self {
+            Self::Ran(run) => Some(run),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+impl State {
+    /// The round that has still to be made.
+    pub(super) fn uncrossed(&self) -> Option<Step> {
+        self.crossed_trees()?;
+        let open = |(_, side): &&(Step, Side)| !self.crossed.contains_key(side);
+        ROUNDS.iter().find(open).map(|(step, _)| *step)
+    }
+
+    /// The trees of the two rounds, if the change touches tests and what they test.
+    pub(super) fn crossed_trees(&self) -> Option<&CrossTrees> {
+        self.captured.as_ref()?.crossed.as_ref()
+    }
+
+    /// Takes in how a round went.
+    pub(super) fn round_ran(&mut self, step: Step, run: TestRun) -> Result<(), Misplaced> {
+        if self.uncrossed() != Some(step) {
+            return Err(Misplaced);
+        }
+        // Whoever ends the commands ends the run.
+        if let Some(refusal) = judge_stopped(&run) {
+            self.refusal.get_or_insert(refusal);
+        }
+        self.crossed.insert(run.side, Round::Ran(run));
+        self.end(step)
+    }
+
+    /// Takes in why a round could not be made; false if that is a reason to end the run.
+    pub(super) fn round_failed(&mut self, step: Step, verdict: &Verdict) -> bool {
+        let side = ROUNDS.iter().find(|(one, _)| *one == step);
+        let ends = matches!(verdict.code, Code::Cancelled | Code::LeaseLost);
+        match side.filter(|_| !ends) {
+            Some((_, side)) => {
+                let missing = Round::Missing(verdict.clone());
+                self.crossed.insert(*side, missing);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The changes of test files, and whether nothing else changed.
+    fn changed_tests(&self) -> (Vec<&Change>, bool) {
+        let changes = self.captured.iter().flat_map(|captured| &captured.changes);
+        let (tests, rest): (Vec<&Change>, Vec<&Change>) =
+            changes.partition(|change| is_test_file(&change.path));
+        (tests, rest.is_empty())
+    }
+
+    /// The round of `side`. Where only tests changed, the other halves are the base and the candidate.
+    fn round(&self, side: Side) -> Option<Round> {
+        if let Some(round) = self.crossed.get(&side) {
+            return Some(round.clone());
+        }
+        let (tests, only_tests) = self.changed_tests();
+        let same = match side {
+            Side::OldTests => self.tests.get(&Side::Base),
+            Side::NewTests => self.tests.get(&Side::Candidate),
+            Side::Base | Side::Candidate | Side::Merged => None,
+        };
+        let same = same.filter(|_| only_tests && !tests.is_empty());
+        same.map(|run| Round::Ran(run.clone()))
+    }
+
+    /// The test files that the change touches, and what the tests of the base say of it, as data.
+    pub fn changed_tests_facts(&self) -> Option<Value> {
+        let (tests, only_tests) = self.changed_tests();
+        let row = |change: &&Change| json!({ "path": change.path, "what": what(change) });
+        let passed = |side| match self.round(side) {
+            Some(Round::Ran(run)) => json!(self.has_passed(&run)),
+            _ => Value::Null,
+        };
+        let is_told = !tests.is_empty() || !self.changed_scripts().is_empty();
+        is_told.then(|| {
+            json!({
+                "files": tests.iter().map(row).collect::<Vec<_>>(),
+                "only_tests": only_tests && !tests.is_empty(),
+                "base_tests_pass_with_the_change": passed(Side::OldTests),
+                "changed_tests_pass_without_it": passed(Side::NewTests),
+                "words": self.changed_tests_words(),
+            })
+        })
+    }
+
+    /// The same in words, one a line; what the tests of the base say comes first.
+    pub fn changed_tests_words(&self) -> Vec<String> {
+        let (tests, only_tests) = self.changed_tests();
+        let scripts = self.changed_scripts();
+        if tests.is_empty() {
+            return scripts;
+        }
+        let mut words = if only_tests {
+            let passed = |side| match self.round(side) {
+                Some(Round::Ran(run)) => Some(self.has_passed(&run)),
+                _ => None,
+            };
+            let said = match (passed(Side::OldTests), passed(Side::NewTests)) {
+                (Some(false), Some(true)) => {
+                    ": the tests of the base fail on the same code, and only the changed ones pass"
+                }
+                (Some(true), _) => ": the tests of the base pass on the same code",
+                (Some(false), _) => ": the tests of the base fail on the same code",
+                (None, _) => "",
+            };
+            vec![format!("only tests changed{said}")]
+        } else {
+            self.crossed_words()
+        };
+        let row = |change: &&Change| format!("{} {}", what(change), change.path);
+        let names: Vec<String> = tests.iter().take(MOST_NAMES).map(row).collect();
+        let more = match tests.len().saturating_sub(MOST_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        words.push(format!("test files: {}{more}", names.join(", ")));
+        words.extend(scripts);
+        words
+    }
+
+    /// Files that an acceptance command names and that the change touches, in words.
+    fn changed_scripts(&self) -> Vec<String> {
+        let tests: &[Test] = self.contract.as_ref().map_or(&[], |it| &it.tests);
+        let changes = self.captured.iter().flat_map(|captured| &captured.changes);
+        let was_there = changes.filter(|change| change.before.is_some());
+        let mut found = Vec::new();
+        for change in was_there.filter(|change| !is_test_file(&change.path)) {
+            let path = change.path.to_string();
+            let named = |test: &&Test| {
+                let mut words = test.argv.iter();
+                words.any(|word| word.strip_prefix("./").unwrap_or(word) == path)
+            };
+            if let Some(test) = tests.iter().find(named) {
+                let line = line(&test.argv);
+                found.push(format!(
+                    "{} {path}, which `{line}` runs or reads",
+                    what(change)
+                ));
+            }
+        }
+        found
+    }
+
+    /// Both rounds as data, if there were any.
+    pub fn crossed_facts(&self) -> Option<Value> {
+        let (tests, only_tests) = self.changed_tests();
+        let known = self.tests.contains_key(&Side::Base) && only_tests && !tests.is_empty();
+        if self.crossed_trees().is_none() && !known {
+            return None;
+        }
+        let files: Vec<&RawPath> = tests.iter().map(|change| &change.path).collect();
+        let row = |side: Side| match self.round(side) {
+            None => Value::Null,
+            Some(Round::Missing(why)) => json!({ "missing": why.reason, "code": why.code }),
+            Some(Round::Ran(run)) => json!({
+                "tree": run.tree,
+                "cached": run.cached,
+                "passed": self.has_passed(&run),
+                "commands": run.commands.iter().map(command).collect::<Vec<_>>(),
+            }),
+        };
+        Some(json!({
+            "test_files": files,
+            "only_tests": only_tests,
+            "base_tests_on_candidate": row(Side::OldTests),
+            "candidate_tests_on_base": row(Side::NewTests),
+        }))
+    }
+
+    /// Both rounds in words, one a line.
+    pub fn crossed_words(&self) -> Vec<String> {
+        let words = |(side, round): (&Side, &Round)| {
+            let what = match side {
+                Side::NewTests => "the changed tests, without the change,",
+                _ => "the tests of the base, with the change,",
+            };
+            match round {
+                Round::Missing(why) => format!("{what} could not be run: {}", why.reason),
+                Round::Ran(run) if self.has_passed(run) => format!("{what} pass"),
+                Round::Ran(_) => format!("{what} fail"),
+            }
+        };
+        self.crossed.iter().map(words).collect()
+    }
+
+    /// Whether every command that must pass did.
+    fn has_passed(&self, run: &TestRun) -> bool {
+        let tests: &[Test] = self.contract.as_ref().map_or(&[], |it| &it.tests);
+        let mut pairs = tests.iter().zip(&run.commands);
+        !tests.is_empty()
+            && tests.len() == run.commands.len()
+            && pairs.all(|(test, ran)| !test.must_pass || ran.ending == Ending::Exited(0))
+    }
+}
+
+/// How many test files are named at once.
+const MOST_NAMES: usize = 8;
+
+/// What became of a file.
+fn what(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        (Some(_), Some(_)) => "changed",
+    }
+}
+
+fn command(ran: &CommandRun) -> Value {
+    json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally,
+            "stdout": ran.stdout.file, "stderr": ran.stderr.file })
+}

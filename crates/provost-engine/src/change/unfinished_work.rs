@@ -1,0 +1,165 @@
+//! Finds the analysis that unfinished work began from, and gives it to the intent that goes on with
+//! that work.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::bundle::change::{BASELINE, BEFORE};
+use provost_core::intent::record::Intent;
+use provost_core::intent::scope::{ChangeScope, Relation};
+use provost_core::intent::unfinished_work::{Past, first};
+use provost_core::intent::workspace::{Moved, Workspace};
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
+
+use super::{ChangeError, Ports, wrong};
+use crate::ports::PortError;
+
+/// The intent that the work in a scope began with, and what it began from.
+pub(super) struct UnfinishedWork {
+    first: Intent,
+    before: Vec<u8>,
+    baseline: Option<Vec<u8>>,
+}
+
+impl UnfinishedWork {
+    /// `intent`, judged from where the work began.
+    pub(super) fn onto(&self, intent: Intent) -> Intent {
+        Intent {
+            run_id: self.first.run_id.clone(),
+            report_digest: self.first.report_digest.clone(),
+            baseline_sha256: self.first.baseline_sha256.clone(),
+            carried: Some(self.first.beginning()),
+            ..intent
+        }
+    }
+
+    /// Keeps what the work began from with the evidence of `intent_id`.
+    pub(super) fn keep(&self, ports: &mut Ports<'_>, intent_id: &str) -> Result<(), PortError> {
+        ports.chronicle.put(intent_id, BEFORE, &self.before)?;
+        match &self.baseline {
+            Some(baseline) => ports.chronicle.put(intent_id, BASELINE, baseline),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the unfinished work in `scope` began from; nothing if there is no such work.
+pub(super) fn find(
+    ports: &mut Ports<'_>,
+    root: &str,
+    scope: &ChangeScope,
+    now: &Workspace,
+) -> Result<Option<UnfinishedWork>, ChangeError> {
+    let declared = |path: &&RawPath| scope.relation(path) != Relation::Outside;
+    let dirty: Vec<&RawPath> = now.dirty.keys().filter(declared).collect();
+    if dirty.is_empty() {
+        return Ok(None);
+    }
+    let intents = ports.registry.past()?;
+    let moved = moved(ports, &intents, now)?;
+    let is_moved = |since: &Moved| dirty.iter().any(|path| since.contains_key(*path));
+    let before = if moved.values().any(is_moved) {
+        ports.checkout.trees()?
+    } else {
+        BTreeSet::new()
+    };
+    let past: Vec<Past<'_>> = intents
+        .iter()
+        .map(|intent| Past {
+            intent,
+            moved: &moved[&tree(intent)],
+            descends: tree(intent).is_some_and(|tree| before.contains(tree)),
+        })
+        .collect();
+    let found = dirty
+        .into_iter()
+        .filter_map(|path| Some((path, first(path, now, &past)?)));
+    let oldest = found.min_by_key(|(_, intent)| intent.beginning().declared_at);
+    match oldest {
+        Some((path, first)) => read(ports, root, path, first).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The tree that an intent began from.
+fn tree(intent: &Intent) -> Option<&str> {
+    let start = intent.snapshot.as_ref()?;
+    start.workspace.tree.as_deref()
+}
+
+/// What was committed since each tree that an intent began from.
+fn moved<'a>(
+    ports: &Ports<'_>,
+    intents: &'a [Intent],
+    now: &Workspace,
+) -> Result<BTreeMap<Option<&'a str>, Moved>, ChangeError> {
+    let mut all = BTreeMap::new();
+    for intent in intents {
+        let tree = tree(intent);
+        if let Entry::Vacant(place) = all.entry(tree) {
+            let since = match intent.snapshot {
+                Some(_) => ports.checkout.moved(tree, now.tree.as_deref())?,
+                None => Moved::new(),
+            };
+            place.insert(since);
+        }
+    }
+    Ok(all)
+}
+
+/// Reads what the work at `path` began from.
+fn read(
+    ports: &Ports<'_>,
+    root: &str,
+    path: &RawPath,
+    first: &Intent,
+) -> Result<UnfinishedWork, ChangeError> {
+    let id = &first.intent_id;
+    if first.root != root {
+        let top = if first.root.is_empty() {
+            "."
+        } else {
+            &first.root
+        };
+        return wrong(format!(
+            "`{path}` has unfinished work of the intent `{id}`, which was analysed with the root \
+             `{top}`: analyse and start with that root, or commit or undo the work first"
+        ));
+    }
+    let Some(before) = report(ports, first)? else {
+        return wrong(format!(
+            "`{path}` has unfinished work of the intent `{id}`, and the analysis that it began from \
+             cannot be read any more: commit or undo the work, then start again"
+        ));
+    };
+    let baseline = match &first.baseline_sha256 {
+        None => None,
+        Some(digest) => {
+            let kept = ports.chronicle.get(id, BASELINE)?;
+            let kept = kept.filter(|kept| sha256(kept) == *digest);
+            Some(kept.ok_or_else(|| super::altered("the baseline from before"))?)
+        }
+    };
+    Ok(UnfinishedWork {
+        first: first.clone(),
+        before,
+        baseline,
+    })
+}
+
+/// The analysis that an intent began from: from its evidence, or from the runs of this session.
+fn report(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Vec<u8>>, ChangeError> {
+    let fits = |bytes: &Vec<u8>| sha256(bytes) == intent.report_digest;
+    let kept = ports.chronicle.get(&intent.intent_id, BEFORE)?;
+    if let Some(kept) = kept.filter(fits) {
+        return Ok(Some(kept));
+    }
+    let heads = ports.shelf.heads()?;
+    let same = heads
+        .iter()
+        .find(|head| head.report_digest == intent.report_digest);
+    let Some(head) = same else { return Ok(None) };
+    let report = serde_json::to_value(ports.shelf.report(head)?).unwrap_or_default();
+    Ok(Some(super::bytes(&report)).filter(fits))
+}

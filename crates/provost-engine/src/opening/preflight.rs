@@ -1,0 +1,92 @@
+//! Says before a run begins what it would be told until its agent starts.
+
+use provost_core::agent::Adapter;
+use provost_core::approval::Widening;
+use provost_core::contract::document::Document;
+use provost_core::lease::Owner;
+use provost_core::run::fact::Opened;
+use provost_core::verdict::Verdict;
+
+use super::{Agent, Origin, Request, opening};
+use crate::ports::PortError;
+
+/// What a run of a contract would be told before its agent starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preflight {
+    /// What its policy gate says.
+    pub verdict: Verdict,
+    /// What it waits for, if that gate lets it pass.
+    pub asks: Vec<Widening>,
+    /// How it would begin.
+    pub opened: Opened,
+}
+
+/// What a run of `document`, read from a file, would be told with `agent`; where none is named, with
+/// the agent that fits the contract best, so that a refusal is one that no agent would escape.
+pub fn foresee(
+    origin: &dyn Origin,
+    document: &Document,
+    agent: Option<Agent>,
+) -> Result<Preflight, PortError> {
+    let known = agent.is_some();
+    let command = Agent::Typed("agent".to_owned());
+    let first = begin(origin, document, agent.unwrap_or(command))?;
+    if known || first.verdict.allow {
+        return Ok(first);
+    }
+    let policy = origin.policy(&first.opened.base_tree)?;
+    let adapters = Adapter::NAMED
+        .iter()
+        .map(|adapter| adapter.name().to_owned());
+    let mut best = first;
+    for name in policy.agents.into_keys().chain(adapters) {
+        // An agent that cannot be had says nothing about the contract.
+        let Ok(other) = begin(origin, document, Agent::Named(name)) else {
+            continue;
+        };
+        if other.verdict.allow {
+            return Ok(other);
+        }
+        if count(&other.verdict) < count(&best.verdict) {
+            best = other;
+        }
+    }
+    Ok(best)
+}
+
+/// How many things a verdict lists.
+fn count(verdict: &Verdict) -> usize {
+    let details = verdict.details.as_ref();
+    let rows = details.and_then(|details| details.get("findings")?.as_array());
+    rows.map_or(0, Vec::len)
+}
+
+fn begin(origin: &dyn Origin, document: &Document, agent: Agent) -> Result<Preflight, PortError> {
+    let request = Request {
+        contract: document.clone(),
+        typed: false,
+        agent,
+        review: None,
+        credentials: Vec::new(),
+        workspace: None,
+        owner: nobody(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let opened = opening(origin, request)?;
+    Ok(Preflight {
+        verdict: opened.judge(),
+        asks: opened.widenings.clone(),
+        opened,
+    })
+}
+
+/// The driver of a run that does not begin.
+fn nobody() -> Owner {
+    Owner {
+        host: String::new(),
+        boot: String::new(),
+        pid_namespace: String::new(),
+        pid: 0,
+        started: 0,
+    }
+}

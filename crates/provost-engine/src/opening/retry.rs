@@ -1,0 +1,78 @@
+//! Decides how another try of a run begins.
+
+use provost_core::bundle::layout::BundleFormat;
+use provost_core::code::Code;
+use provost_core::contract;
+use provost_core::lease::Owner;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::run::State;
+use provost_core::run::fact::{Opened, WorkspaceChoice};
+
+use super::{Origin, base, widenings};
+use crate::ports::PortError;
+
+/// What a person wants to try again.
+#[derive(Debug, Clone)]
+pub struct RetryRequest {
+    /// The revision to start from, instead of the same commit.
+    pub base: Option<String>,
+    /// How workspaces are to be made, whatever the policy says.
+    pub workspace: Option<WorkspaceChoice>,
+    /// Who drives the run.
+    pub owner: Owner,
+    /// The version of Provost.
+    pub version: String,
+}
+
+/// How another try of the run `before` begins: the same contract, agent and reviewer, held to the
+/// policy of the commit that it starts from now.
+pub fn again(
+    origin: &dyn Origin,
+    before: &State,
+    again: RetryRequest,
+) -> Result<Opened, PortError> {
+    let opened = &before.opened;
+    let mut document = opened.contract.clone();
+    let same = opened.base_commit.to_string();
+    let base_commit = base(origin, again.base.as_deref().unwrap_or(&same))?;
+    let named = origin.resolve(&document.rollback.baseline_ref);
+    if named.ok().as_ref() != Some(&base_commit) {
+        document.rollback.baseline_ref = base_commit.to_string();
+    }
+    let base_tree = origin.tree(&base_commit)?;
+    let policy = origin.policy(&base_tree)?;
+    let credentials = opened.credentials.iter();
+    let named: Vec<Endpoint> = credentials.map(|it| it.endpoint.clone()).collect();
+    let widenings = if opened.typed {
+        Vec::new()
+    } else {
+        widenings(origin, &document, (&policy, &base_tree), &named)?
+    };
+    let artifacts = super::artifacts(origin, &base_tree, &document)?;
+    let references = super::references(origin, &base_tree, &document)?;
+    let digest = contract::digest(&document);
+    Ok(Opened {
+        artifacts,
+        references: Some(references),
+        contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
+        // The file was read for the first try, and may say another base.
+        contract_source: None,
+        contract: document,
+        base_commit,
+        base_tree,
+        object_format: origin.format(),
+        protect: policy.protect,
+        commands: policy.commands,
+        workspace: again.workspace.unwrap_or(policy.workspace),
+        prepare: policy.prepare,
+        loopback: !policy.loopback_off,
+        limits: policy.limits,
+        least_tier: policy.least_tier,
+        widenings,
+        parent: Some(before.names.run_id.clone()),
+        owner: again.owner,
+        format: BundleFormat::NEWEST,
+        version: again.version,
+        ..opened.clone()
+    })
+}

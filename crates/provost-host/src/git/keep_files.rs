@@ -1,0 +1,200 @@
+//! Puts objects into the store so that no clean-up takes them before a ref leads to them.
+//!
+//! `git gc --prune=now` removes loose objects and packs that no ref led to when it began, also while
+//! a run makes that ref. A pack with a `.keep` file beside it is the one thing that it leaves alone.
+//!
+//! # Invariants
+//!
+//! - The `.keep` file is there before the pack, and the index comes last: nobody sees a pack that can
+//!   be taken away, or half of one.
+//! - Every pack has a name of its own. One that was there before may be on somebody's list already.
+//! - A `.keep` file goes when refs lead to its objects. One of a process that died goes when the next
+//!   one writes.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use provost_core::json;
+use provost_core::lease::Owner;
+use provost_core::object::hex;
+use provost_core::pack;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+use super::run::unexpected;
+use super::{GitError, Repository, loose_objects, system};
+use crate::process_owner;
+
+/// From how many objects on git makes the index, on all cores.
+const MANY: u32 = 100;
+
+/// What our `.keep` files begin with.
+const MARK: &str = "provost ";
+
+/// The longest `.keep` file that may be one of ours.
+const LONGEST: u64 = 4096;
+
+/// The `.keep` files of this process; they go when this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct KeepFiles(Mutex<Files>);
+
+#[derive(Debug, Default)]
+struct Files {
+    paths: Vec<PathBuf>,
+    /// Whether those of dead processes were looked for.
+    swept: bool,
+}
+
+impl Drop for KeepFiles {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl KeepFiles {
+    fn release(&self) {
+        let paths = self
+            .0
+            .lock()
+            .map(|mut files| std::mem::take(&mut files.paths));
+        for path in paths.unwrap_or_default() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Repository {
+    /// Lets a clean-up take again what was written and no ref leads to.
+    pub fn release(&self) {
+        self.held.release();
+    }
+
+    /// Puts the `count` objects of a pack into the store, held until [`Self::release`]; when it
+    /// returns they are on disk.
+    pub(super) fn hold(&self, pack: Vec<u8>, count: u32) -> Result<(), GitError> {
+        let place = self.objects.join("pack");
+        let mut files = self.held.0.lock().map_err(|_| unexpected("pack"))?;
+        if !files.swept {
+            sweep(&place);
+            files.swept = true;
+        }
+        let name = number().map_err(system("name a pack"))?;
+        let stem = place.join(format!("pack-{name}"));
+        let made = loose_objects::is_ours_alone(&self.objects)
+            && put_pack(&place, &stem, &pack, &mut files.paths)
+                .inspect_err(|_| withdraw(&stem))
+                .is_ok();
+        if !made {
+            return self.hold_by_git(pack, &mut files.paths);
+        }
+        let indexed = self.put_index(&place, &stem, &pack, count);
+        indexed.inspect_err(|_| withdraw(&stem))
+    }
+
+    /// Puts the index beside a pack that is there.
+    fn put_index(
+        &self,
+        place: &Path,
+        stem: &Path,
+        pack: &[u8],
+        count: u32,
+    ) -> Result<(), GitError> {
+        if count >= MANY {
+            let path = stem.with_extension("pack");
+            let path = path.to_string_lossy();
+            // A clean-up takes away unfinished files of git; then it is done here.
+            let arguments = ["index-pack", &path];
+            if self
+                .git
+                .run(&self.at_side(), &arguments, Vec::new())
+                .is_ok()
+            {
+                return Ok(());
+            }
+        }
+        let index = pack::index(pack, self.format).map_err(|_| unexpected("pack"))?;
+        put(place, &stem.with_extension("idx"), &index, 0o444)
+            .and_then(|()| File::open(place)?.sync_all())
+            .map_err(system(format!("write objects into `{}`", place.display())))
+    }
+
+    /// The same by git, which knows the modes of stores that others share.
+    fn hold_by_git(&self, pack: Vec<u8>, paths: &mut Vec<PathBuf>) -> Result<(), GitError> {
+        let mark = format!("--keep={}", mark());
+        let arguments = ["index-pack", "--stdin", &mark];
+        let output = self.git.run(&self.at_side(), &arguments, pack)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // `keep` where the file was made, `pack` where there was one.
+        if let Some(name) = text.trim().strip_prefix("keep\t") {
+            paths.push(self.objects.join(format!("pack/pack-{name}.keep")));
+        }
+        Ok(())
+    }
+}
+
+/// Puts a pack and its `.keep` file there, the latter first.
+fn put_pack(place: &Path, stem: &Path, pack: &[u8], paths: &mut Vec<PathBuf>) -> io::Result<()> {
+    match fs::create_dir(place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let keep = stem.with_extension("keep");
+    paths.push(keep.clone());
+    put(place, &keep, mark().as_bytes(), 0o644)?;
+    put(place, &stem.with_extension("pack"), pack, 0o444)
+}
+
+/// Takes back what was put there of a pack that is not whole.
+fn withdraw(stem: &Path) {
+    for extension in ["idx", "pack", "keep"] {
+        let _ = fs::remove_file(stem.with_extension(extension));
+    }
+}
+
+/// Makes the file `path` in `place`, whole and on disk.
+fn put(place: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    // Without a name until it is whole: git's clean-up removes unfinished files by theirs.
+    let mut file = File::from(rustix::fs::open(place, flags, Mode::from_raw_mode(mode))?);
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+    Ok(())
+}
+
+/// What stands in a `.keep` file of this process.
+fn mark() -> String {
+    let owner = process_owner::current().ok();
+    let owner = owner.and_then(|owner| serde_json::to_string(&owner).ok());
+    format!("{MARK}{}", owner.unwrap_or_default())
+}
+
+/// Removes the `.keep` files of processes that are dead.
+fn sweep(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_ours = path.extension().is_some_and(|it| it == "keep")
+            && entry
+                .metadata()
+                .is_ok_and(|it| it.is_file() && it.len() <= LONGEST);
+        let text = is_ours.then(|| fs::read_to_string(&path).ok()).flatten();
+        let text = text.as_deref().and_then(|text| text.strip_prefix(MARK));
+        let dead = text.is_some_and(|text| {
+            let owner: Option<Owner> = json::parse_as(text.trim().as_bytes()).ok();
+            owner.is_none_or(|owner| !process_owner::alive(&owner))
+        });
+        if dead {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Forty digits that nobody else has.
+fn number() -> io::Result<String> {
+    let mut number = [0; 20];
+    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(hex(&number))
+}

@@ -1,0 +1,237 @@
+//! Lets somebody look at exactly one tree, made from git objects and mounted read-only.
+//!
+//! # Invariants
+//!
+//! - Whoever looks starts in an empty directory with an empty home: nothing of the tree is where a
+//!   program looks for settings or instructions.
+//! - What is looked at is compared with the tree afterwards, whatever the mounts promised.
+
+use std::fs;
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::net::credential::DUMMY;
+use provost_core::path::RawPath;
+use provost_core::review::{DESK, LOG, Worker};
+use provost_core::run::effect::{InputFile, ReadOnlyRun, Review};
+use provost_core::run::fact::ReviewRun;
+use provost_engine::plan::PlannerHost;
+use provost_engine::ports::{PortError, Watch};
+
+use super::profile::{OUT, RESULT, TREE, programs, read_only};
+use super::sandboxed_command::SandboxedCommand;
+use super::workspaces::Wanted;
+use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
+use crate::agent;
+use crate::capture::{self, Limits, Mode};
+use crate::clock;
+use crate::sandbox::{Mount, Profile, Stdin};
+use crate::workspace::Workspace;
+
+/// The directory in which somebody looks at a tree.
+pub(super) const LOOK: &str = "look";
+
+impl PlannerHost for Machine {
+    fn look(
+        &mut self,
+        order: &ReadOnlyRun,
+        papers: &[InputFile],
+        told: &[u8],
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        let looked = self.let_look(order, papers, told, watch);
+        // Anything else in there was kept for a person, and then this does nothing.
+        let _ = fs::remove_dir(&self.places.run);
+        looked
+    }
+}
+
+impl Machine {
+    /// Lets the reviewer work until it ends.
+    pub(super) fn review_candidate(
+        &self,
+        order: &Review,
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        let (base, tree) = (&order.look.base.tree, &order.look.tree);
+        let patch = self.repo.patch(base, tree).map_err(git)?;
+        let bug = |error| PortError::of(Code::Bug, error);
+        let contract = serde_json::to_vec_pretty(&order.contract).map_err(bug)?;
+        let told = serde_json::to_vec(&order.contract).map_err(bug)?;
+        let paper = |place, variable, bytes| InputFile {
+            place,
+            variable,
+            bytes,
+        };
+        let papers = [
+            paper(DESK.patch, "PROVOST_PATCH", patch),
+            paper(
+                DESK.changed,
+                "PROVOST_CHANGED",
+                order.changed.clone().into(),
+            ),
+            paper(DESK.contract, "PROVOST_CONTRACT", contract),
+            paper(
+                DESK.worker,
+                "PROVOST_WORKER",
+                format!("{:#}\n", order.worker.facts).into_bytes(),
+            ),
+            paper(DESK.output, "PROVOST_OUTPUT", self.printed(&order.worker)?),
+        ];
+        self.let_look(&order.look, &papers, &told, watch)
+    }
+
+    /// The end of each log that a reviewer is given, below its name.
+    fn printed(&self, worker: &Worker) -> Result<Vec<u8>, PortError> {
+        let mut all = Vec::new();
+        for name in &worker.logs {
+            let log = fs::read(self.bundle.join(name)).map_err(host("read a log"))?;
+            let end = &log[log.len().saturating_sub(LOG)..];
+            all.extend(
+                format!("== {name}, the last {} bytes of {}\n", end.len(), log.len()).bytes(),
+            );
+            all.extend(end);
+            all.push(b'\n');
+        }
+        Ok(all)
+    }
+
+    /// Lets somebody look until it ends; a command is `told` what it has to know on its standard
+    /// input.
+    fn let_look(
+        &self,
+        order: &ReadOnlyRun,
+        papers: &[InputFile],
+        told: &[u8],
+        watch: &mut dyn Watch,
+    ) -> Result<ReviewRun, PortError> {
+        let directory = self.places.run.join(LOOK);
+        self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(&Wanted::of_look(order), &directory)?;
+        lay_out(papers, &directory)?;
+        let profile = self.look_profile(order, papers, &directory, &fresh.workspace)?;
+        // Nobody is let into a box that did not hold.
+        let probed = self.attack(&profile, order.who)?;
+        let run = SandboxedCommand {
+            launcher: &self.launcher,
+            profile: &profile,
+            directory: &directory,
+            bundle: &self.bundle,
+            what: order.who,
+            stdout: order.stdout.clone(),
+            stderr: order.stderr.clone(),
+            outlet: self.outlet(&order.credentials)?,
+            known: &self.known,
+        };
+        let left = || self.read_result(&directory);
+        let run = match &order.adaptation {
+            None => {
+                let told = Stdin::Bytes(told.to_vec());
+                let ended = run.follow(order.argv.clone(), told, watch)?;
+                ended.of_agent(left(), None)
+            }
+            Some(known) => {
+                let (ended, ears, told) = run.converse(known, &order.argv, watch)?;
+                // Only its bound answer counts: it has no other way to speak.
+                let left = self.scrubbed(ears.answer(RESULT_LIMIT));
+                ended.of_agent(left, Some(told))
+            }
+        };
+        let altered = self.touched(order, &fresh.workspace)?;
+        self.remove(&directory)?;
+        Ok(ReviewRun {
+            tree: order.tree.clone(),
+            ended_at: clock::now(),
+            altered,
+            probed,
+            run,
+        })
+    }
+
+    /// The box of somebody who looks.
+    fn look_profile(
+        &self,
+        order: &ReadOnlyRun,
+        papers: &[InputFile],
+        directory: &Path,
+        workspace: &Workspace,
+    ) -> Result<Profile, PortError> {
+        let mount = workspace.mount(TREE.as_ref());
+        let mount = read_only(mount);
+        let mut profile = self.tree_profile(order.tier, order.time_limit, mount, order.loopback);
+        profile.limits.hold(order.time_limit, &order.limits);
+        if !workspace.lowers.is_empty() {
+            // Not by `add`, which would put it in the place of the mount that it covers.
+            profile.mounts.push(Mount::Protect {
+                target: TREE.into(),
+            });
+        }
+        profile.add(Mount::Scratch {
+            target: order.start.into(),
+        });
+        profile.workdir = order.start.into();
+        if let Some(desk) = papers.first().and_then(|it| Path::new(it.place).parent()) {
+            profile.add(Mount::ReadOnly {
+                source: directory.join("data"),
+                target: desk.to_owned(),
+            });
+        }
+        profile.add(Mount::Writable {
+            source: directory.join("out"),
+            target: OUT.into(),
+        });
+        for source in programs(order.named_by, &order.argv) {
+            profile.add(Mount::ReadOnly {
+                target: source.clone(),
+                source,
+            });
+        }
+        let variables = [
+            ("PROVOST_TREE", TREE),
+            ("PROVOST_RESULT", RESULT),
+            ("PROVOST_RUN", &order.run_id),
+        ];
+        let papers = papers.iter().map(|it| (it.variable, it.place));
+        for (name, value) in variables.into_iter().chain(papers) {
+            profile.env.insert(name.to_owned(), value.to_owned());
+        }
+        if let Some(known) = &order.adaptation {
+            agent::furnish(&mut profile, &known.adapted, known.answer)?;
+        }
+        if !order.net.is_empty() {
+            profile.grant(order.net.clone());
+        }
+        for credential in &order.credentials {
+            let variable = credential.variable.clone();
+            profile.env.insert(variable, DUMMY.to_owned());
+        }
+        Ok(profile)
+    }
+
+    /// Paths that are not as they are in the tree.
+    fn touched(
+        &self,
+        order: &ReadOnlyRun,
+        workspace: &Workspace,
+    ) -> Result<Vec<RawPath>, PortError> {
+        let (source, limits) = (workspace.source(), Limits::default());
+        let after = capture::capture(&self.repo, &order.tree, &source, &limits, Mode::Compare)
+            .map_err(uncaptured)?;
+        let changes = after.changes.into_iter();
+        Ok(changes.map(|change| change.path).collect())
+    }
+}
+
+/// Puts down what lies beside the tree, and makes the place for the answer.
+fn lay_out(papers: &[InputFile], directory: &Path) -> Result<(), PortError> {
+    let data = directory.join("data");
+    for made in [&data, &directory.join("out")] {
+        fs::create_dir(made).map_err(host("make a directory beside a tree"))?;
+    }
+    for paper in papers {
+        let name = Path::new(paper.place).file_name().unwrap_or_default();
+        fs::write(data.join(name), &paper.bytes).map_err(host("write a file beside a tree"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Lets a person into the box that the acceptance commands of a run had.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use provost_core::run::effect::Accept;
+use provost_engine::ports::{PortError, Watch};
+
+use super::workspaces::Wanted;
+use super::{Machine, host, profile, write_birth};
+use crate::sandbox::{ProcessIdentity, Profile};
+
+/// The directory in which a visit takes place.
+const VISIT: &str = "visit";
+
+/// How long a visit may last, in seconds.
+const SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// A box that is ready to be entered.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SandboxShell {
+    /// What it holds.
+    pub profile: Profile,
+    directory: PathBuf,
+}
+
+impl SandboxShell {
+    /// Writes down who the init of the box is, so that a later command can see it buried.
+    pub fn born(&self, birth: &ProcessIdentity) -> io::Result<()> {
+        write_birth(&self.directory, birth)
+    }
+}
+
+impl Machine {
+    /// Makes a fresh workspace as for the round `order`, lets `enter` use the box around it, and removes it.
+    pub fn visit<T>(
+        &self,
+        order: &Accept,
+        watch: &mut dyn Watch,
+        enter: impl FnOnce(&SandboxShell) -> T,
+    ) -> Result<T, PortError> {
+        let ready = self.ready(&order.prepare, watch)?;
+        let directory = self.places.run.join(VISIT);
+        self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(&Wanted::of_round(order), &directory)?;
+        ready.make_places(&fresh.workspace.tree, None)?;
+        let mount = fresh.workspace.mount(Path::new(profile::TREE));
+        let mut profile = self.test_profile(order, mount, &ready);
+        profile.limits.wall_seconds = SECONDS;
+        // A person may think as long as they like.
+        profile.limits.no_progress_seconds = None;
+        let visit = SandboxShell { profile, directory };
+        let answer = enter(&visit);
+        self.remove(&visit.directory)?;
+        // Anything else in there was kept for a person, and then this does nothing.
+        let _ = fs::remove_dir(&self.places.run);
+        Ok(answer)
+    }
+}

@@ -1,0 +1,393 @@
+//! Runs one command in a box, with its streams in the bundle, under the engine's watch.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use provost_core::net::model::Passed;
+use provost_core::net::traffic_log::Traffic;
+use provost_core::object::sha256;
+use provost_core::run::effect::Adaptation;
+use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream};
+use provost_core::secret::Known;
+use provost_engine::ports::{Control, PortError, Progress, Watch};
+
+use super::{host, write_birth, write_live};
+use crate::agent::{self, AgentControl, AgentStream};
+use crate::proxy::{Outlet, TokenMeter};
+use crate::sandbox::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
+
+/// How often the last line is read anew.
+const GLANCE: Duration = Duration::from_millis(400);
+
+/// A command about to be boxed.
+pub(super) struct SandboxedCommand<'a> {
+    pub(super) launcher: &'a Launcher,
+    pub(super) profile: &'a Profile,
+    /// Where the birth of the box is written down.
+    pub(super) directory: &'a Path,
+    pub(super) bundle: &'a Path,
+    /// What the person who looks on is told.
+    pub(super) what: &'a str,
+    /// The files of the bundle that keep the streams.
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    /// What the proxy of the box needs.
+    pub(super) outlet: Outlet,
+    /// What must not be kept of its streams.
+    pub(super) known: &'a Known,
+}
+
+/// A boxed command that ended.
+pub(super) struct Ended {
+    pub(super) ending: Ending,
+    pub(super) wall_ms: u64,
+    pub(super) stdout: Stream,
+    pub(super) stderr: Stream,
+    pub(super) network: Vec<Traffic>,
+    /// What passed between it and its model.
+    pub(super) model: Option<Passed>,
+}
+
+impl Ended {
+    /// The facts of an agent that ended so, with the result it left and what it told.
+    pub(super) fn of_agent(self, left: (ResultFile, u64), told: Option<AgentClaims>) -> AgentRun {
+        let (result, redacted) = left;
+        AgentRun {
+            ending: self.ending,
+            wall_ms: self.wall_ms,
+            stdout: self.stdout,
+            stderr: self.stderr,
+            result,
+            redacted,
+            network: self.network,
+            told: told.map(Box::new),
+            model: self.model.map(Box::new),
+        }
+    }
+}
+
+impl SandboxedCommand<'_> {
+    /// Runs `argv` to its end.
+    pub(super) fn follow(
+        &self,
+        argv: Vec<String>,
+        stdin: Stdin,
+        watch: &mut dyn Watch,
+    ) -> Result<Ended, PortError> {
+        self.follow_with(argv, stdin, watch, Listener::default())
+    }
+
+    /// Lets a program that is known do what it is told, and listens; answers what it told too.
+    pub(super) fn converse(
+        &self,
+        known: &Adaptation,
+        words: &[String],
+        watch: &mut dyn Watch,
+    ) -> Result<(Ended, AgentStream, AgentClaims), PortError> {
+        let argv = agent::argv(&known.adapted, words)?;
+        let stream = self.bundle.join(&self.stdout);
+        let (mut ears, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
+            .map_err(host("write the events of the agent"))?;
+        let gauge = TokenMeter::of(&known.adapted).map(Arc::new);
+        let listener = Listener {
+            ears: Some(&mut ears),
+            gauge,
+            left: None,
+        };
+        let ended = self.follow_with(argv, stdin, watch, listener)?;
+        let told = ears
+            .finish()
+            .map_err(host("read the events of the agent"))?;
+        Ok((ended, ears, told))
+    }
+
+    /// Runs `argv` to its end, with somebody who listens to it.
+    fn follow_with(
+        &self,
+        argv: Vec<String>,
+        stdin: Stdin,
+        watch: &mut dyn Watch,
+        mut listener: Listener<'_>,
+    ) -> Result<Ended, PortError> {
+        let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
+        let mut glance = Glance::over([stdout.clone(), stderr.clone()]);
+        let command = Command {
+            argv,
+            stdin,
+            stdout,
+            stderr,
+        };
+        let gauge = listener.gauge.clone();
+        let passed = || gauge.as_ref().map(|gauge| self.scrubbed(gauge.passed()));
+        let began = Instant::now();
+        let mut wish = Control::Continue;
+        let mut heard = AgentControl::Continue;
+        let mut tick = |progress: sandbox::Progress| {
+            heard = listener.listen();
+            listener.leave_word(self.directory);
+            let ears = listener.ears.as_deref();
+            let said = ears.map(|ears| ears.said(progress.stdout_bytes));
+            let progress = Progress {
+                what: self.what.to_owned(),
+                elapsed_ms: millis(progress.wall),
+                last_line: listener.words().unwrap_or_else(|| glance.line()),
+            };
+            wish = watch.tick(&progress);
+            if heard != AgentControl::Continue {
+                return sandbox::Control::Cancel;
+            }
+            match wish {
+                Control::Continue => {
+                    said.map_or(sandbox::Control::Continue, sandbox::Control::Said)
+                }
+                Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
+            }
+        };
+        let outlet = Outlet {
+            gauge: gauge.clone(),
+            ..self.outlet.clone()
+        };
+        let outcome = self
+            .launcher
+            .start_with(self.profile, &command, outlet, |birth| {
+                write_birth(self.directory, birth)
+            })
+            .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
+        match outcome {
+            Ok(ended) => {
+                self.sync()?;
+                Ok(Ended {
+                    ending: ending(ended.how, wish, heard),
+                    wall_ms: millis(ended.wall),
+                    stdout: kept(&self.stdout, &ended.stdout),
+                    stderr: kept(&self.stderr, &ended.stderr),
+                    network: ended.network,
+                    // Every request has ended with the proxy.
+                    model: passed(),
+                })
+            }
+            Err(error) if error.is_exec() => {
+                self.not_started(&error.exec_words(), &command.stderr, began)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A command that never began, with `words` about why in the file of its second stream.
+    fn not_started(&self, words: &str, file: &Path, began: Instant) -> Result<Ended, PortError> {
+        let (note, _) = self.known.scrub_text(words.to_owned());
+        fs::write(file, &note).map_err(host("write a stream"))?;
+        self.sync()?;
+        Ok(Ended {
+            ending: Ending::NotStarted,
+            wall_ms: millis(began.elapsed()),
+            stdout: said(&self.stdout, b""),
+            stderr: said(&self.stderr, note.as_bytes()),
+            network: Vec::new(),
+            model: None,
+        })
+    }
+
+    /// What passed, without secrets in the words of a provider.
+    fn scrubbed(&self, mut passed: Passed) -> Passed {
+        if let Some(trouble) = &mut passed.trouble {
+            let reason = std::mem::take(&mut trouble.reason);
+            trouble.reason = self.known.scrub_text(reason).0;
+        }
+        passed
+    }
+
+    fn place(&self, name: &str) -> Result<PathBuf, PortError> {
+        let path = self.bundle.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(host("make a directory of the bundle"))?;
+        }
+        Ok(path)
+    }
+
+    /// Makes both streams survive a crash, with the directories that lead to them.
+    fn sync(&self) -> Result<(), PortError> {
+        let names = [&self.stdout, &self.stderr].into_iter().map(String::as_str);
+        sync(self.bundle, names).map_err(host("sync a stream"))
+    }
+}
+
+/// Who listens to a program: to what it prints, and to what passes to its model.
+#[derive(Default)]
+struct Listener<'a> {
+    ears: Option<&'a mut AgentStream>,
+    gauge: Option<Arc<TokenMeter>>,
+    /// What was left as word of it.
+    left: Option<Passed>,
+}
+
+impl Listener<'_> {
+    /// What is to become of the program, by all that came since.
+    fn listen(&mut self) -> AgentControl {
+        // What cannot be read now is missed at the end, which fails.
+        let heard = self.ears.as_deref_mut().map(AgentStream::listen);
+        let heard = heard.and_then(Result::ok).unwrap_or(AgentControl::Continue);
+        let complaint = self.ears.as_deref().and_then(AgentStream::complaint);
+        if let (Some(gauge), Some(complaint)) = (&self.gauge, complaint) {
+            gauge.told(complaint);
+        }
+        match &self.gauge {
+            Some(gauge) if gauge.is_overspent() => AgentControl::Overspent,
+            Some(gauge) if gauge.passed().trouble.is_some() => AgentControl::NoModel,
+            _ => heard,
+        }
+    }
+
+    /// Leaves word of what passed, for whoever looks on from elsewhere.
+    fn leave_word(&mut self, directory: &Path) {
+        let passed = self.gauge.as_ref().map(|gauge| gauge.passed());
+        if let Some(passed) = passed.filter(|passed| self.left.as_ref() != Some(passed)) {
+            // Only for the eye: the facts are written down at the end.
+            let _ = write_live(directory, &passed);
+            self.left = Some(passed);
+        }
+    }
+
+    /// What it said last, or what its model says that keeps it from going on.
+    fn words(&self) -> Option<String> {
+        let note = self.gauge.as_ref().and_then(|gauge| gauge.note());
+        note.or_else(|| Some(self.ears.as_deref()?.last_words().to_owned()))
+    }
+}
+
+/// How often somebody who waits is asked whether to go on.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Lets `time` pass unless `watch` ends it.
+pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
+    let began = Instant::now();
+    loop {
+        let gone = began.elapsed();
+        let left = time.saturating_sub(gone);
+        let progress = Progress {
+            what: "pause".to_owned(),
+            elapsed_ms: millis(gone),
+            last_line: format!("{} s left", left.as_secs()),
+        };
+        match watch.tick(&progress) {
+            Control::Continue if left.is_zero() => return Control::Continue,
+            Control::Continue => std::thread::sleep(left.min(NAP)),
+            ended => return ended,
+        }
+    }
+}
+
+/// Makes the files `names` of `bundle` survive a crash, with the directories that lead to them.
+pub(super) fn sync<'a>(bundle: &Path, names: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let mut paths = BTreeSet::new();
+    for name in names {
+        let file = bundle.join(name);
+        let within = file.ancestors().take_while(|path| path.starts_with(bundle));
+        paths.extend(within.map(Path::to_owned));
+    }
+    let sync = |path: &PathBuf| fs::File::open(path)?.sync_all();
+    paths.iter().try_for_each(sync)
+}
+
+/// The facts of a stream.
+fn kept(name: &str, facts: &StreamFacts) -> Stream {
+    Stream {
+        file: name.to_owned(),
+        bytes: facts.total_bytes,
+        kept: facts.file_bytes,
+        sha256: facts.sha256.clone(),
+        redacted: facts.redacted,
+        cut: facts.truncated,
+    }
+}
+
+/// A stream that holds only what we say.
+fn said(name: &str, bytes: &[u8]) -> Stream {
+    let length = bytes.len() as u64;
+    Stream {
+        file: name.to_owned(),
+        bytes: length,
+        kept: length,
+        sha256: sha256(bytes),
+        redacted: 0,
+        cut: false,
+    }
+}
+
+/// How a command ended that was ended because of `wish`, or of what was `heard` of it.
+fn ending(how: How, wish: Control, heard: AgentControl) -> Ending {
+    match how {
+        How::Exited(status) => Ending::Exited(status),
+        How::Signalled(signal) => Ending::Signalled(signal),
+        How::TimedOut => Ending::TimedOut,
+        How::OutputLimit => Ending::OutputLimit,
+        How::MemoryLimit => Ending::MemoryLimit,
+        How::ProcessLimit => Ending::ProcessLimit,
+        How::DiskLimit => Ending::DiskLimit,
+        How::InodeLimit => Ending::InodeLimit,
+        How::NoProgress => Ending::NoProgress,
+        How::Cancelled if wish == Control::LeaseLost => Ending::LeaseLost,
+        How::Cancelled => match heard {
+            AgentControl::Overspent => Ending::Overspent,
+            AgentControl::NoModel => Ending::NoModel,
+            AgentControl::Dismiss => Ending::Dismissed,
+            AgentControl::Continue => Ending::Cancelled,
+        },
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The last line of two files that grow: of the one that grew last.
+struct Glance {
+    streams: [PathBuf; 2],
+    lengths: [u64; 2],
+    line: String,
+    at: Option<Instant>,
+}
+
+impl Glance {
+    fn over(streams: [PathBuf; 2]) -> Self {
+        Self {
+            streams,
+            lengths: [0, 0],
+            line: String::new(),
+            at: None,
+        }
+    }
+
+    fn line(&mut self) -> String {
+        if self.at.is_none_or(|at| at.elapsed() > GLANCE) {
+            self.at = Some(Instant::now());
+            for (path, known) in self.streams.iter().zip(&mut self.lengths) {
+                // Only for the eye: a stream that cannot be read shows nothing.
+                let length = fs::metadata(path).map_or(0, |entry| entry.len());
+                if *known != length {
+                    *known = length;
+                    self.line = last_line(path).unwrap_or_default();
+                }
+            }
+        }
+        self.line.clone()
+    }
+}
+
+fn last_line(path: &Path) -> Option<String> {
+    let mut file = fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(400)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(400).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .map(str::to_owned)
+}

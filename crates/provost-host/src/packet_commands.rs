@@ -1,0 +1,240 @@
+//! Runs acceptance commands on a copy of exactly the files that an inventory lists.
+//!
+//! # Invariants
+//!
+//! - The copy holds what the inventory says before the first command starts, or none starts.
+//! - A command runs in a box without network and reaches nothing but the copy and the toolchain.
+//! - A command that changes a listed file spoils the trial: the next one would judge other files.
+//!   New files beside them are build output.
+
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use provost_core::code::Code;
+use provost_core::path::RepoPath;
+use rayon::prelude::*;
+
+use crate::clock;
+use crate::inventory::{self, Files, InventoryError};
+use crate::machine::user_toolchain;
+use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, SandboxError, Stdin};
+use crate::workspace::{self, WorkspaceError};
+
+/// Where the copy is in a box.
+const TREE: &str = "/workspace";
+
+/// How much of the end of a stream is told.
+const TAIL: u64 = 2000;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// A file cannot be copied.
+    #[error("`{path}` cannot be copied")]
+    Copy {
+        /// Which.
+        path: RepoPath,
+        /// Why.
+        source: io::Error,
+    },
+    /// The files are not what the inventory says any more.
+    #[error("the workspace changed while it was copied")]
+    Changed,
+    /// A command wrote into a file that it should judge.
+    #[error("a command changed `{0}`, which it should judge")]
+    Altered(RepoPath),
+    /// The copy cannot be listed.
+    #[error("the copy cannot be listed")]
+    Inventory(#[from] InventoryError),
+    /// No box.
+    #[error("the box failed")]
+    Box(#[from] SandboxError),
+    /// The directory for the copy cannot be made or removed.
+    #[error("`{}` cannot be made", path.display())]
+    Scratch {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory of the copy cannot be removed.
+    #[error("the copy cannot be removed")]
+    Remove(#[from] WorkspaceError),
+}
+
+impl TrialError {
+    /// The rule behind it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Changed | Self::Altered(_) => Code::TreeChanged,
+            Self::Box(error) => error.code(),
+            Self::Copy { .. } | Self::Inventory(_) | Self::Scratch { .. } | Self::Remove(_) => {
+                Code::HostFailed
+            }
+        }
+    }
+}
+
+/// What came of one command.
+#[derive(Debug)]
+pub struct Tried {
+    /// What it returned; the negative number of the signal that ended it; 127 if it is not there.
+    pub exit_code: i32,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: String,
+    /// The end of what it printed.
+    pub stdout_tail: String,
+    /// The end of what it complained.
+    pub stderr_tail: String,
+}
+
+/// Runs `commands` one after the other on a copy of `files` of `workspace`, made in `scratch`,
+/// which must not exist and is gone afterwards.
+pub fn run(
+    workspace: &Path,
+    files: &Files,
+    scratch: &Path,
+    commands: &[Vec<String>],
+    seconds: u64,
+) -> Result<Vec<Tried>, TrialError> {
+    let tree = scratch.join("tree");
+    let mut private = fs::DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    private
+        .create(&tree)
+        .map_err(|source| TrialError::Scratch {
+            path: tree.clone(),
+            source,
+        })?;
+    let result = tried(workspace, files, &tree, commands, seconds);
+    let removed = match scratch.parent() {
+        Some(parent) => workspace::remove(parent, scratch),
+        None => Ok(()),
+    };
+    // What went wrong first is what somebody wants to know.
+    let tried = result?;
+    removed?;
+    Ok(tried)
+}
+
+fn tried(
+    workspace: &Path,
+    files: &Files,
+    tree: &Path,
+    commands: &[Vec<String>],
+    seconds: u64,
+) -> Result<Vec<Tried>, TrialError> {
+    copy(workspace, files, tree)?;
+    if inventory::take(tree, None)?.into_files() != *files {
+        return Err(TrialError::Changed);
+    }
+    let mut profile = Profile::minimal();
+    user_toolchain().add_to(&mut profile);
+    profile.add(Mount::Writable {
+        source: tree.to_owned(),
+        target: TREE.into(),
+    });
+    profile.workdir = TREE.into();
+    profile.limits.wall_seconds = seconds;
+    let mut results = Vec::new();
+    for argv in commands {
+        results.push(one(&profile, argv, tree)?);
+        let after = inventory::take(tree, None)?.into_files();
+        let altered = files
+            .iter()
+            .find(|(path, sha)| after.get(*path) != Some(*sha));
+        if let Some((path, _)) = altered {
+            return Err(TrialError::Altered(path.clone()));
+        }
+    }
+    Ok(results)
+}
+
+/// Copies every file; links stay links.
+fn copy(workspace: &Path, files: &Files, tree: &Path) -> Result<(), TrialError> {
+    let failed = |path: &RepoPath, source: io::Error| TrialError::Copy {
+        path: path.clone(),
+        source,
+    };
+    let mut made = PathBuf::new();
+    for path in files.keys() {
+        let parent = Path::new(path.as_str()).parent().unwrap_or(Path::new(""));
+        if parent != made {
+            fs::create_dir_all(tree.join(parent)).map_err(|error| failed(path, error))?;
+            parent.clone_into(&mut made);
+        }
+    }
+    let paths: Vec<&RepoPath> = files.keys().collect();
+    paths.par_iter().try_for_each(|path| {
+        let (from, to) = (workspace.join(path.as_str()), tree.join(path.as_str()));
+        let copied = fs::symlink_metadata(&from).and_then(|facts| {
+            if facts.is_symlink() {
+                std::os::unix::fs::symlink(fs::read_link(&from)?, &to)
+            } else if facts.is_file() {
+                fs::copy(&from, &to).map(|_| ())
+            } else {
+                Err(io::Error::other("it is neither a file nor a link"))
+            }
+        });
+        copied.map_err(|error| failed(path, error))
+    })
+}
+
+fn one(profile: &Profile, argv: &[String], tree: &Path) -> Result<Tried, TrialError> {
+    let streams = tree.parent().unwrap_or(tree);
+    let command = Command {
+        argv: argv.to_vec(),
+        stdin: Stdin::Null,
+        stdout: streams.join("stdout"),
+        stderr: streams.join("stderr"),
+    };
+    let started_at = clock::now();
+    let ended = Launcher::own()
+        .start(profile, &command, |_| Ok(()))
+        .and_then(|running| running.wait(&mut |_| Control::Continue));
+    let (exit_code, complaint) = match ended {
+        Ok(ended) => (exit_code(ended.how), None),
+        Err(error) if error.is_exec() => (127, Some(error.to_string())),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Tried {
+        exit_code,
+        started_at,
+        ended_at: clock::now(),
+        stdout_tail: tail(&command.stdout),
+        stderr_tail: complaint.unwrap_or_else(|| tail(&command.stderr)),
+    })
+}
+
+fn exit_code(how: How) -> i32 {
+    match how {
+        How::Exited(code) => code,
+        How::Signalled(signal) => -signal,
+        // The box was killed, and the command with it.
+        How::TimedOut
+        | How::OutputLimit
+        | How::MemoryLimit
+        | How::ProcessLimit
+        | How::DiskLimit
+        | How::InodeLimit
+        | How::NoProgress
+        | How::Cancelled => -9,
+    }
+}
+
+/// The end of a stream, for the eye; one that cannot be read shows nothing.
+fn tail(path: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,268 @@
+//! Watches over what passes between an agent and its model: tokens, refusals and failures.
+//!
+//! # Invariants
+//!
+//! - Where tokens are limited, a request has all that is left reserved for it until it is settled.
+//!   What it will cost is not known before: the body of a request is not read, and a program may ask
+//!   for more than any limit. So requests that have a model work are forwarded one after the other,
+//!   and what is settled and what is reserved are together never more than the limit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use provost_core::agent::Adapted;
+use provost_core::agent::reader::Complaint;
+use provost_core::code::Code;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::net::model::{Api, Counted, Meter, Passed, Purpose, Trouble};
+use provost_core::net::request::{Form, Request};
+
+/// How often, and for how long, a model may fail in a row before its first answer.
+const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
+/// The same for a model that has answered before.
+const LATER: (u32, Duration) = (5, Duration::from_secs(15));
+
+/// Watches over the traffic with one model.
+#[derive(Debug)]
+pub struct TokenMeter {
+    endpoint: Endpoint,
+    /// The most tokens, if there is a limit.
+    most: Option<u64>,
+    /// The variable that holds the key.
+    variable: Option<String>,
+    /// Whether what passes can be read.
+    readable: bool,
+    seen: Mutex<Seen>,
+}
+
+/// What goes with a request that may be forwarded.
+#[derive(Debug, Default)]
+pub(super) struct Admitted<'a> {
+    /// What counts the reply, if it is to be counted.
+    pub(super) meter: Option<Meter>,
+    /// What is reserved for it, until this is dropped.
+    _turn: Option<Turn<'a>>,
+}
+
+/// All that is left of the limit, reserved for one request.
+#[derive(Debug)]
+struct Turn<'a>(&'a TokenMeter);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.seen().reserved = false;
+    }
+}
+
+/// Why a request may not be forwarded.
+#[derive(Debug)]
+pub(super) enum Denied {
+    /// All that is left is reserved for another request, for now.
+    Reserved(Api),
+    /// Nothing is left, or it could not be counted; in words, and how the client reads errors.
+    Spent(Option<Api>, String),
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    passed: Passed,
+    /// Whether what is left is reserved for a request that is under way.
+    reserved: bool,
+    /// Whether the model ever answered.
+    answered: bool,
+    /// Failures in a row, and since when.
+    failures: u32,
+    since: Option<Instant>,
+    /// What a person should know now.
+    note: Option<String>,
+}
+
+impl TokenMeter {
+    /// Watches over the model of `agent`, if its place is known.
+    pub fn of(agent: &Adapted) -> Option<Self> {
+        let provider = agent.provider.as_ref()?;
+        let credential = provider.credential(agent.adapter);
+        let passed = Passed {
+            unread: !provider.is_readable(),
+            ..Passed::default()
+        };
+        Some(Self {
+            endpoint: provider.base_url.endpoint.clone(),
+            most: agent.budget.tokens,
+            variable: credential.map(|credential| credential.variable),
+            readable: !passed.unread,
+            seen: Mutex::new(Seen {
+                passed,
+                ..Seen::default()
+            }),
+        })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it watches over requests to `target`.
+    pub(super) fn is_at(&self, target: &Endpoint) -> bool {
+        self.endpoint == *target
+    }
+
+    /// Whether it reads what is said to `target`.
+    pub(super) fn reads(&self, target: &Endpoint) -> bool {
+        self.readable && self.is_at(target)
+    }
+
+    /// What counts the reply to `request`; or why it may not be asked.
+    pub(super) fn admit(&self, request: &Request) -> Result<Admitted<'_>, Denied> {
+        let purpose = match &request.form {
+            Form::Tunnel => Purpose::Unknown,
+            Form::Plain(path) => Purpose::of(&request.method, path),
+        };
+        let Some(most) = self.most else {
+            return Ok(match purpose {
+                Purpose::Work(api) => Admitted {
+                    meter: Some(Meter::new(api)),
+                    ..Admitted::default()
+                },
+                Purpose::Free | Purpose::Unknown => Admitted::default(),
+            });
+        };
+        match purpose {
+            Purpose::Free => Ok(Admitted::default()),
+            // Elsewhere it is not the work of a model.
+            Purpose::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
+            Purpose::Unknown => Err(Denied::Spent(
+                None,
+                format!(
+                    "what a {} there costs cannot be counted, and the agent may spend {most} tokens",
+                    request.method
+                ),
+            )),
+            Purpose::Work(api) => {
+                let mut seen = self.seen();
+                let spent = seen.passed.usage.tokens();
+                if seen.reserved {
+                    return Err(Denied::Reserved(api));
+                }
+                if spent >= most {
+                    seen.passed.refused += 1;
+                    let words = format!("the agent spent {spent} tokens of {most}");
+                    return Err(Denied::Spent(Some(api), words));
+                }
+                seen.reserved = true;
+                Ok(Admitted {
+                    meter: Some(Meter::within(api, most - spent)),
+                    _turn: Some(Turn(self)),
+                })
+            }
+        }
+    }
+
+    /// Takes that `target` was reached.
+    pub(super) fn reached(&self, target: &Endpoint) {
+        if self.is_at(target) {
+            self.seen().reached();
+        }
+    }
+
+    /// Takes what a request to `target` came to, which may not have had a reply.
+    pub(super) fn settle(&self, target: &Endpoint, status: u16, counted: &Counted) {
+        let mut seen = self.seen();
+        seen.passed.requests += 1;
+        seen.passed.estimated += u64::from(counted.estimated);
+        seen.passed.usage = seen.passed.usage.plus(counted.usage);
+        if !self.is_at(target) {
+            // Another model that the agent may ask; it can do without.
+            return;
+        }
+        if status != 0 {
+            seen.reached();
+        }
+        seen.note = (status >= 400).then(|| self.answer(status, counted.words.as_deref()));
+        if is_refusal(status) {
+            let key = match &self.variable {
+                Some(variable) => format!("the key in ${variable}"),
+                None => "a request without a key".to_owned(),
+            };
+            let answer = self.answer(status, counted.words.as_deref());
+            seen.trouble(Code::ModelUnauthorized, format!("{answer} to {key}"));
+        }
+    }
+
+    fn answer(&self, status: u16, words: Option<&str>) -> String {
+        let words = words.map_or(String::new(), |words| format!(" ({words})"));
+        format!("the model at {} answered {status}{words}", self.endpoint)
+    }
+
+    /// Takes that the model could not be reached.
+    pub(super) fn failed(&self, reason: &str) {
+        let mut seen = self.seen();
+        seen.failures += 1;
+        let since = *seen.since.get_or_insert_with(Instant::now);
+        let (most, least) = if seen.answered { LATER } else { AT_FIRST };
+        let reason = format!("the model cannot be reached: {reason}");
+        if seen.failures >= most && since.elapsed() >= least {
+            let reason = format!("{reason}, {} times in a row", seen.failures);
+            seen.trouble(Code::ModelUnreachable, reason);
+        }
+        seen.note = Some(reason);
+    }
+
+    /// Takes what the program says about its model, where nothing else is known.
+    pub fn told(&self, complaint: &Complaint) {
+        if self.readable {
+            return;
+        }
+        let mut seen = self.seen();
+        let Complaint {
+            status,
+            words,
+            times,
+        } = complaint;
+        let words = format!("the model at {}: {words}", self.endpoint);
+        if status.is_some_and(is_refusal) {
+            seen.trouble(Code::ModelUnauthorized, words);
+        } else if status.is_none() && *times >= LATER.0 {
+            seen.trouble(Code::ModelUnreachable, words);
+        }
+    }
+
+    /// Whether more was asked for than the agent may spend.
+    pub fn is_overspent(&self) -> bool {
+        let seen = self.seen();
+        let beyond = self
+            .most
+            .is_some_and(|most| seen.passed.usage.tokens() > most);
+        beyond || seen.passed.refused > 0
+    }
+
+    /// What passed so far.
+    pub fn passed(&self) -> Passed {
+        self.seen().passed.clone()
+    }
+
+    /// What a person should know now.
+    pub fn note(&self) -> Option<String> {
+        self.seen().note.clone()
+    }
+}
+
+/// Whether a model refuses a key by this status.
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
+impl Seen {
+    fn reached(&mut self) {
+        self.answered = true;
+        self.failures = 0;
+        self.since = None;
+        self.note = None;
+    }
+
+    /// The first one is the cause of those that follow.
+    fn trouble(&mut self, code: Code, reason: String) {
+        let trouble = Trouble { code, reason };
+        self.passed.trouble.get_or_insert(trouble);
+    }
+}

@@ -1,0 +1,87 @@
+//! Boxes: programs run behind walls of the kernel, and nothing of them outlives their end.
+//!
+//! A driver [`Launcher::start`]s a box: a re-exec of the program bears the launcher, which makes
+//! the namespaces and their init; init builds the root and starts the payload. One box is one
+//! payload with everything it starts.
+//!
+//! # Invariants
+//!
+//! - What a [`Profile`] does not name does not exist inside; the environment starts empty.
+//! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
+//!   network namespace and seccomp. A wall that cannot be built means no box.
+//! - The box dies with its payload, its launcher and its driver.
+//! - `unsafe` is in `sys`, `early`, `terminal`, and in the attempts of the probe to get out.
+
+mod attempts;
+mod availability;
+#[cfg(target_env = "gnu")]
+mod before_main;
+mod bpf;
+mod cgroup;
+mod descendants;
+mod driver;
+mod error;
+mod file_count;
+mod fork_server;
+mod init;
+mod kernel_features;
+mod kernel_memory;
+mod landlock_rules;
+mod launcher;
+mod limit_watch;
+mod limits;
+mod memory_use;
+mod messages;
+mod minimal_root;
+mod network;
+mod overlay;
+mod payload;
+mod probe;
+mod process_identity;
+mod process_memory;
+mod profile;
+mod program_search;
+mod proxy_listener;
+mod reaper;
+mod root;
+mod running;
+mod scratch;
+mod seccomp_filter;
+pub mod selftest;
+mod socket_memory;
+mod streams;
+mod sys;
+mod terminal;
+mod toolchain;
+mod userns_settings;
+mod wall;
+mod without_mounts;
+
+pub use availability::{
+    Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, kernel, landlock_version,
+};
+pub use cgroup::place as group_place;
+pub use driver::{Command, Launcher, Stdin};
+pub use error::{SandboxError, symbol};
+pub use kernel_features::{LAYERS, MEMORY, OWN_PROC, Rung, below, processes, rungs};
+pub use launcher::main_if_launcher;
+pub use limits::means;
+pub use minimal_root::{HOME, SYSTEM_PATH};
+pub use process_identity::{ProcessIdentity, bury};
+pub use profile::{Limits, Mount, Network, Profile};
+pub use running::{Control, Ended, How, Progress, Running};
+pub use scratch::Scratch;
+pub use streams::{StreamFacts, head};
+pub use terminal::Terminal;
+pub use toolchain::{Toolchain, toolchain_mounts};
+pub use userns_settings::{Switch, switched_off};
+pub use wall::Wall;
+
+/// Starts `command` in a box, with the running program as launcher; see [`Launcher::start`].
+pub fn start(
+    profile: &Profile,
+    command: &Command,
+    on_birth: impl FnOnce(&ProcessIdentity) -> std::io::Result<()>,
+) -> Result<Running, SandboxError> {
+    Launcher::own().start(profile, command, on_birth)
+}

@@ -1,0 +1,93 @@
+//! Names a process of the host so that it cannot be mistaken for a later one, and ends it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use provost_core::tier::Tier;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use serde::{Deserialize, Serialize};
+
+use super::error::SandboxError;
+use crate::process::{BOOT, Status};
+
+/// A process: its number can come again, number, start time and start of the machine together
+/// cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The number.
+    pub pid: i32,
+    /// When it started, in clock ticks since the machine did.
+    pub start_time: u64,
+    /// Which start of the machine that was.
+    pub boot: String,
+    /// What the box is made of whose init it is.
+    #[serde(default)]
+    pub tier: Tier,
+}
+
+impl ProcessIdentity {
+    /// Looks the process up; `None` if there is none, or only its remains.
+    pub fn of(pid: i32) -> Option<Self> {
+        let status = Status::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
+        let boot = fs::read_to_string(BOOT).ok()?.trim().to_owned();
+        (!status.is_dead()).then_some(Self {
+            pid,
+            start_time: status.started,
+            boot,
+            tier: Tier::default(),
+        })
+    }
+
+    /// The same, as the init of a box of `tier`.
+    pub(crate) fn keeping(self, tier: Tier) -> Self {
+        Self { tier, ..self }
+    }
+}
+
+/// Ends what a crashed driver left: kills the process if it is still the same one, and waits.
+///
+/// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
+/// afterwards no process of that box is left. Without a namespace init itself ends all the others as
+/// soon as driver or launcher is gone, and leaves last, so it is only waited for.
+pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxError> {
+    let Some(pid) = Pid::from_raw(birth.pid) else {
+        return Ok(false);
+    };
+    // The handle first: it stays with this process even if the number is used again.
+    let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
+        Err(errno) => return Err(SandboxError::machine("a process handle")(errno)),
+    };
+    let now = ProcessIdentity::of(birth.pid).map(|now| now.keeping(birth.tier));
+    if now.as_ref() != Some(birth) {
+        return Ok(false);
+    }
+    if birth.tier == Tier::Namespaces {
+        match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => return Err(SandboxError::machine("killing a box")(errno)),
+        }
+    }
+    let deadline = Instant::now() + timeout;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut polled = [PollFd::new(&process, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timespec(left))) {
+            Ok(0) => return Err(SandboxError::Undead { pid: birth.pid }),
+            Ok(_) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(SandboxError::machine("waiting for a process")(errno)),
+        }
+    }
+}
+
+/// A duration as the kernel takes it.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec {
+        tv_sec: i64::MAX,
+        tv_nsec: 0,
+    })
+}

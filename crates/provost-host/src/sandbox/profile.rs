@@ -1,0 +1,272 @@
+//! Says what a box holds: plain data, written down and hashed with the evidence.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use provost_core::net::endpoint::Endpoint;
+use provost_core::object::sha256;
+use provost_core::tier::{Gap, Processes, Tier};
+use serde::{Deserialize, Serialize};
+
+use super::error::SandboxError;
+
+/// Everything a box lets in. What is not named here does not exist inside.
+///
+/// Beside it every box has its own `/proc`, the five harmless devices in `/dev`, and the launcher's
+/// own binary, all read-only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// What the walls are made of.
+    pub tier: Tier,
+    /// Whose processes are seen in `/proc`.
+    pub processes: Processes,
+    /// What is mounted, in this order; a later mount may lie inside an earlier one.
+    pub mounts: Vec<Mount>,
+    /// Where the payload starts.
+    pub workdir: PathBuf,
+    /// The whole environment of the payload.
+    pub env: BTreeMap<String, String>,
+    /// What of the network exists.
+    pub network: Network,
+    /// When the box is ended.
+    pub limits: Limits,
+    /// Walls left out, to see that the self-test notices.
+    #[cfg(feature = "holes")]
+    #[serde(default)]
+    pub holes: std::collections::BTreeSet<super::wall::Wall>,
+}
+
+/// One entry of the box's file system; targets are absolute paths inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Mount {
+    /// A path of the host that can be read.
+    ReadOnly {
+        /// On the host; symbolic links are followed.
+        source: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// A path of the host that can be written.
+    Writable {
+        /// On the host; symbolic links are followed.
+        source: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// Layers of the host seen as one directory that can be written; only `upper` changes.
+    Overlay {
+        /// What is seen where nothing was written, the topmost first.
+        lowers: Vec<PathBuf>,
+        /// What was written; the kernel marks there what was removed.
+        upper: PathBuf,
+        /// Room for the kernel, on the file system of `upper`.
+        work: PathBuf,
+        /// In the box.
+        target: PathBuf,
+    },
+    /// Makes something inside an earlier [`Mount::Writable`] or [`Mount::Overlay`] read-only.
+    ///
+    /// It must exist, and its path may not lead through a symbolic link: an agent wrote in there
+    /// before, and must not choose what is mounted. Of a symbolic link the link itself stays, not
+    /// what it leads to. A directory above it can still be renamed away, which is for the diff gate
+    /// to see.
+    Protect {
+        /// In the box.
+        target: PathBuf,
+    },
+    /// A private directory in memory that is gone with the box.
+    Scratch {
+        /// In the box.
+        target: PathBuf,
+    },
+    /// A made-up file, read-only.
+    File {
+        /// In the box.
+        target: PathBuf,
+        /// What it holds.
+        content: String,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// In the box.
+        target: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+}
+
+impl Mount {
+    /// Where in the box it appears.
+    pub fn target(&self) -> &Path {
+        match self {
+            Self::ReadOnly { target, .. }
+            | Self::Writable { target, .. }
+            | Self::Overlay { target, .. }
+            | Self::Protect { target }
+            | Self::Scratch { target }
+            | Self::File { target, .. }
+            | Self::Symlink { target, .. } => target,
+        }
+    }
+
+    /// Whether the payload may write there.
+    pub fn is_writable(&self) -> bool {
+        match self {
+            Self::Writable { .. } | Self::Overlay { .. } | Self::Scratch { .. } => true,
+            Self::ReadOnly { .. }
+            | Self::Protect { .. }
+            | Self::File { .. }
+            | Self::Symlink { .. } => false,
+        }
+    }
+
+    /// Whether what lies below the target belongs to the host.
+    pub(crate) fn is_of_host(&self) -> bool {
+        match self {
+            Self::ReadOnly { .. }
+            | Self::Writable { .. }
+            | Self::Overlay { .. }
+            | Self::Protect { .. } => true,
+            Self::Scratch { .. } | Self::File { .. } | Self::Symlink { .. } => false,
+        }
+    }
+}
+
+/// What of the network a box has; the host's is never there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// No internet sockets at all.
+    Deny,
+    /// A loopback interface of the box's own.
+    Loopback,
+    /// The same, and on it a proxy that leads to these places; see [`Profile::grant`].
+    Proxy(Vec<Endpoint>),
+}
+
+/// When a box is ended, and what a process in it may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Seconds until the box is ended.
+    pub wall_seconds: u64,
+    /// How much of each stream is kept; the middle is left out.
+    pub output_bytes: u64,
+    /// How much both streams may hold together before the box is ended.
+    pub output_kill_bytes: u64,
+    /// Seconds without output and without a changed file until the box is ended.
+    pub no_progress_seconds: Option<u64>,
+    /// Memory that all processes use together.
+    pub memory_bytes: u64,
+    /// Whether the kernel is asked to hold memory and processes, which delays the start of the box
+    /// by milliseconds; where it cannot, and besides, they are counted.
+    pub grouped: bool,
+    /// What everything that can be written on the host takes there.
+    pub disk_bytes: Option<u64>,
+    /// Files and directories of everything that can be written on the host.
+    pub inodes: Option<u64>,
+    /// Processes and threads at a time; a box that has used up all of them is ended.
+    pub processes: u64,
+    /// Open files of one process.
+    pub open_files: u64,
+    /// The largest file that can be written.
+    pub file_bytes: u64,
+    /// What all scratch directories hold together.
+    pub scratch_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall_seconds: 20 * 60,
+            output_bytes: 8 << 20,
+            output_kill_bytes: 256 << 20,
+            no_progress_seconds: None,
+            memory_bytes: 8 << 30,
+            grouped: false,
+            disk_bytes: None,
+            inodes: None,
+            processes: 4096,
+            open_files: 16 << 10,
+            file_bytes: 8 << 30,
+            scratch_bytes: 4 << 30,
+        }
+    }
+}
+
+impl Profile {
+    /// Adds `mount`, in place of an earlier one with the same target.
+    pub fn add(&mut self, mount: Mount) {
+        self.mounts.retain(|other| other.target() != mount.target());
+        self.mounts.push(mount);
+    }
+
+    /// SHA-256 of the profile as JSON with sorted keys.
+    pub fn digest(&self) -> Result<String, SandboxError> {
+        let value = serde_json::to_value(self).map_err(SandboxError::Profile)?;
+        Ok(sha256(value.to_string().as_bytes()))
+    }
+
+    /// What a box of this profile does not stop.
+    pub fn holes(&self) -> &'static [Gap] {
+        self.tier.holes(self.processes)
+    }
+
+    /// Whether a test left out this wall.
+    #[cfg(feature = "holes")]
+    pub(crate) fn lacks(&self, wall: super::wall::Wall) -> bool {
+        self.holes.contains(&wall)
+    }
+}
+
+/// Whether a test left out a wall; never outside tests.
+macro_rules! lacks {
+    ($profile:expr, $wall:ident) => {{
+        #[cfg(feature = "holes")]
+        let lacking = $profile.lacks($crate::sandbox::wall::Wall::$wall);
+        #[cfg(not(feature = "holes"))]
+        let lacking = {
+            let _ = &$profile;
+            false
+        };
+        lacking
+    }};
+}
+pub(crate) use lacks;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_mount_takes_the_place_of_an_earlier_one() {
+        let mut profile = Profile::minimal();
+        let mounts = profile.mounts.len();
+        let target = PathBuf::from("/home/agent");
+        profile.add(Mount::Writable {
+            source: "/srv/home".into(),
+            target: target.clone(),
+        });
+        assert_eq!(profile.mounts.len(), mounts);
+        let at: Vec<_> = profile
+            .mounts
+            .iter()
+            .filter(|mount| mount.target() == target)
+            .collect();
+        assert!(matches!(at[..], [Mount::Writable { .. }]));
+    }
+
+    #[test]
+    fn the_digest_tells_profiles_apart_and_survives_a_round_trip() {
+        let profile = Profile::minimal();
+        let text = serde_json::to_string(&profile).unwrap();
+        let again: Profile = serde_json::from_str(&text).unwrap();
+        assert_eq!(profile.digest().unwrap(), again.digest().unwrap());
+
+        let mut wider = profile.clone();
+        wider.network = Network::Deny;
+        assert_ne!(profile.digest().unwrap(), wider.digest().unwrap());
+    }
+}

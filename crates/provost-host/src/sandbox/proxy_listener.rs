@@ -1,0 +1,119 @@
+//! The way out of a box that has one: a listener inside, served from outside.
+//!
+//! Init makes the listener in the namespace of the box and hands it to the driver. A socket stays
+//! in the namespace it was made in, so whoever serves it needs no bridge, no address of the host
+//! and no privilege. There is no route and no resolver inside: what does not go through the proxy
+//! fails at once.
+
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use provost_core::net::endpoint::{Endpoint, Host};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::messages;
+use super::process_identity::timespec;
+use super::profile::{Network, Profile};
+use super::running::PATIENCE;
+
+/// Where the proxy is inside.
+pub(crate) const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
+/// How many may wait to be accepted.
+const WAITING: i32 = 1024;
+/// Every spelling that some client looks for; those in lower case are the older ones.
+const VARIABLES: [&str; 6] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+];
+/// What clients are told to reach without the proxy: the box's own loopback.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+impl Profile {
+    /// Lets the box reach `places`, and nothing else, through a proxy that its environment names.
+    pub fn grant(&mut self, places: Vec<Endpoint>) {
+        let proxy = format!("http://{PROXY}");
+        for name in VARIABLES {
+            self.env.insert(name.to_owned(), proxy.clone());
+        }
+        // A name that is granted means the host's loopback, which only the proxy leads to.
+        let granted = |own: &str| {
+            let same = |host: &Host| host.to_string().trim_matches(['[', ']']) == own;
+            places.iter().any(|place| same(&place.host))
+        };
+        let own: Vec<&str> = OWN.into_iter().filter(|own| !granted(own)).collect();
+        for name in ["NO_PROXY", "no_proxy"] {
+            self.env.insert(name.to_owned(), own.join(","));
+        }
+        // Node looks at none of these unless it is told to.
+        let node = ("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
+        self.env.extend([node]);
+        self.network = Network::Proxy(places);
+    }
+}
+
+/// Makes the listener, and hands it to the driver at the other end of `go`.
+pub(crate) fn open(go: &OwnedFd) -> Result<(), Errno> {
+    let listener = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::net::bind(&listener, &PROXY)?;
+    rustix::net::listen(&listener, WAITING)?;
+    messages::send(go, b"listener", &[listener.as_fd()])
+}
+
+/// The listener that init made; none if init died over something, which it then says elsewhere.
+pub(crate) fn receive(go: &OwnedFd) -> Option<TcpListener> {
+    let mut polled = [PollFd::new(go, PollFlags::IN)];
+    while let Err(Errno::INTR) = rustix::event::poll(&mut polled, Some(&timespec(PATIENCE))) {}
+    if polled[0].revents().is_empty() {
+        return None;
+    }
+    let (_, descriptors) = messages::receive(go).ok()?;
+    let [listener] = <[OwnedFd; 1]>::try_from(descriptors).ok()?;
+    Some(TcpListener::from(listener))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(places: &[&str]) -> Profile {
+        let mut profile = Profile::minimal();
+        let places = places.iter().map(|text| Endpoint::parse(text).unwrap());
+        profile.grant(places.collect());
+        profile
+    }
+
+    #[test]
+    fn clients_are_told_of_the_proxy_in_every_spelling() {
+        let profile = granted(&["api.example.com:443"]);
+        for name in VARIABLES {
+            assert_eq!(profile.env[name], "http://127.0.0.1:3128", "{name}");
+        }
+        assert_eq!(profile.env["NO_PROXY"], "localhost,127.0.0.1,::1");
+        assert_eq!(profile.env["no_proxy"], profile.env["NO_PROXY"]);
+    }
+
+    #[test]
+    fn a_granted_loopback_is_asked_for_at_the_proxy() {
+        let bypass = |place| granted(&[place]).env["NO_PROXY"].clone();
+        assert_eq!(bypass("127.0.0.1:8080"), "localhost,::1");
+        assert_eq!(bypass("localhost:8080"), "127.0.0.1,::1");
+        assert_eq!(bypass("[::1]:8080"), "localhost,127.0.0.1");
+    }
+
+    #[test]
+    fn the_digest_tells_grants_apart() {
+        let digest = |place| granted(&[place]).digest().unwrap();
+        assert_ne!(digest("a.example:1"), digest("a.example:2"));
+    }
+}

@@ -1,0 +1,346 @@
+//! A box at work: reads its streams, minds its limits, and ends it.
+//!
+//! # Invariants
+//!
+//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the box is dead.
+//! - Nothing waits without a limit.
+//! - A launcher that is still leaving is not waited for: a later box, or the driver's end, buries it.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use provost_core::net::traffic_log::Traffic;
+use provost_core::secret::Known;
+use provost_core::tier::Tier;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::Shutdown;
+use rustix::process::{Pid, Signal, WaitOptions};
+use serde::{Deserialize, Serialize};
+
+use super::error::SandboxError;
+use super::limit_watch::LimitWatch;
+use super::messages::{self, GO, Message};
+use super::process_identity::{ProcessIdentity, bury, timespec};
+use super::profile::Limits;
+use super::streams::{Stream, StreamFacts};
+use crate::proxy::Proxy;
+
+/// How often the watch of [`Running::wait`] is asked.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a killed box may take to die.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A box that was started. Dropping it ends it.
+///
+/// Its streams are read, and its limits kept, only by [`Running::wait`]: call it at once.
+#[derive(Debug)]
+pub struct Running {
+    /// A child of this process that nobody else waits for, so that its number stays its own.
+    pub(crate) launcher: Pid,
+    pub(crate) control: OwnedFd,
+    pub(crate) go: Option<OwnedFd>,
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) birth: Option<ProcessIdentity>,
+    pub(crate) stdout: Stream,
+    pub(crate) stderr: Stream,
+    pub(crate) limits: Limits,
+    pub(crate) guard: LimitWatch,
+    pub(crate) since: Instant,
+    pub(crate) over: bool,
+}
+
+/// How far a box is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Since the payload started.
+    pub wall: Duration,
+    /// What it has written to its standard output.
+    pub stdout_bytes: u64,
+    /// What it has written to its standard error.
+    pub stderr_bytes: u64,
+}
+
+/// What a watch wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// Go on; this number stands for what was said so far, because the watch can tell work from
+    /// waiting.
+    Said(u64),
+    /// End the box.
+    Cancel,
+}
+
+/// A box that ended; none of its processes is alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How.
+    pub how: How,
+    /// How long the payload ran.
+    pub wall: Duration,
+    /// Its standard output.
+    pub stdout: StreamFacts,
+    /// Its standard error.
+    pub stderr: StreamFacts,
+    /// What it asked of the network.
+    #[serde(default)]
+    pub network: Vec<Traffic>,
+}
+
+/// How a box ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The payload returned this code.
+    Exited(i32),
+    /// A signal ended the payload.
+    Signalled(i32),
+    /// The wall clock ended the box.
+    TimedOut,
+    /// The watch ended the box.
+    Cancelled,
+    /// Too much output ended the box.
+    OutputLimit,
+    /// Too much memory ended the box.
+    MemoryLimit,
+    /// Too many processes ended the box.
+    ProcessLimit,
+    /// Too much on disk ended the box.
+    DiskLimit,
+    /// Too many files ended the box.
+    InodeLimit,
+    /// Too long a silence ended the box.
+    NoProgress,
+}
+
+/// What came from the launcher.
+enum LauncherReport {
+    /// No word yet.
+    Nothing,
+    /// No word any more.
+    Lost,
+    /// A word.
+    Word(Message),
+}
+
+impl Running {
+    /// The init of the box, as the host knows it.
+    pub fn birth(&self) -> Option<&ProcessIdentity> {
+        self.birth.as_ref()
+    }
+
+    /// The same box, of whose streams no secrets are kept; `known` ones in any spelling.
+    #[must_use]
+    pub fn scrubbed(mut self, known: &Known) -> Self {
+        self.stdout.scrub(known.clone());
+        self.stderr.scrub(known.clone());
+        self
+    }
+
+    /// Follows the box to its end; `watch` is asked about ten times a second.
+    ///
+    /// A box that was told to end has ended that way, even if its payload returned meanwhile.
+    pub fn wait(
+        mut self,
+        watch: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<Ended, SandboxError> {
+        let mut ending: Option<(How, Instant)> = None;
+        let mut asked = Instant::now();
+        let last = loop {
+            if ending.is_none() {
+                if let Some(how) = self.reason_to_end(watch, &mut asked)? {
+                    self.tell_to_end();
+                    ending = Some((how, Instant::now()));
+                }
+            } else if ending.is_some_and(|(_, since)| since.elapsed() > PATIENCE) {
+                break None;
+            }
+            let left =
+                Duration::from_secs(self.limits.wall_seconds).saturating_sub(self.since.elapsed());
+            let heard = if ending.is_some() {
+                // What a dying box still prints does not count: the pipes fill up and hold it.
+                self.listen(TICK)?
+            } else {
+                self.step(left.min(TICK))?
+            };
+            match heard {
+                LauncherReport::Nothing => {}
+                LauncherReport::Lost => break None,
+                LauncherReport::Word(word) => break Some(word),
+            }
+        };
+        let wall = self.since.elapsed();
+        self.over = true;
+        if last.is_none() {
+            self.bury()?;
+        }
+        let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
+        let how = match (ending, last) {
+            (_, Some(Message::Failed(failure))) => return Err(failure.into()),
+            (_, Some(Message::Undead)) => {
+                let pid = self.birth.as_ref().map_or(0, |birth| birth.pid);
+                return Err(SandboxError::Undead { pid });
+            }
+            (Some((how, _)), _) => how,
+            (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
+            (None, Some(Message::Exited(code))) => How::Exited(code),
+            (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
+            (None, Some(Message::UsedUp)) => How::ProcessLimit,
+            (None, Some(Message::Born(_) | Message::Killed) | None) => {
+                return Err(SandboxError::LauncherLost);
+            }
+        };
+        Ok(Ended {
+            how,
+            wall,
+            stdout,
+            stderr,
+            network: self.proxy.take().map(Proxy::finish).unwrap_or_default(),
+        })
+    }
+
+    /// Whether the box has to end now.
+    fn reason_to_end(
+        &mut self,
+        watch: &mut dyn FnMut(Progress) -> Control,
+        asked: &mut Instant,
+    ) -> Result<Option<How>, SandboxError> {
+        let progress = Progress {
+            wall: self.since.elapsed(),
+            stdout_bytes: self.stdout.total(),
+            stderr_bytes: self.stderr.total(),
+        };
+        if progress.stdout_bytes + progress.stderr_bytes > self.limits.output_kill_bytes {
+            return Ok(Some(How::OutputLimit));
+        }
+        if progress.wall >= Duration::from_secs(self.limits.wall_seconds) {
+            return Ok(Some(How::TimedOut));
+        }
+        if asked.elapsed() >= TICK {
+            *asked = Instant::now();
+            let said = match watch(progress) {
+                Control::Cancel => return Ok(Some(How::Cancelled)),
+                Control::Continue => progress.stdout_bytes + progress.stderr_bytes,
+                Control::Said(said) => said,
+            };
+            if let Some(birth) = &self.birth {
+                return self.guard.breach(birth.pid, self.since, said);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits a little for output or a word of the launcher.
+    fn step(&mut self, timeout: Duration) -> Result<LauncherReport, SandboxError> {
+        let pipes = [&self.stdout, &self.stderr].map(Stream::pipe);
+        let mut polled: Vec<PollFd<'_>> = std::iter::once(&self.control)
+            .chain(pipes.into_iter().flatten())
+            .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
+            .collect();
+        poll(&mut polled, timeout)?;
+        let spoke = !polled[0].revents().is_empty();
+        drop(polled);
+        if spoke {
+            return self.hear();
+        }
+        self.stdout.read()?;
+        self.stderr.read()?;
+        Ok(LauncherReport::Nothing)
+    }
+
+    /// Waits for a word of the launcher.
+    fn listen(&self, timeout: Duration) -> Result<LauncherReport, SandboxError> {
+        let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
+        poll(&mut polled, timeout)?;
+        if polled[0].revents().is_empty() {
+            return Ok(LauncherReport::Nothing);
+        }
+        self.hear()
+    }
+
+    /// The launcher's next word; `None` if there is none in time.
+    pub(crate) fn next_word(&self, timeout: Duration) -> Result<Option<Message>, SandboxError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.listen(left)? {
+                LauncherReport::Word(word) => return Ok(Some(word)),
+                LauncherReport::Lost => return Ok(None),
+                LauncherReport::Nothing if left.is_zero() => return Ok(None),
+                LauncherReport::Nothing => {}
+            }
+        }
+    }
+
+    fn hear(&self) -> Result<LauncherReport, SandboxError> {
+        match messages::receive(&self.control) {
+            Ok((word, _)) => {
+                Ok(Message::parse(&word).map_or(LauncherReport::Lost, LauncherReport::Word))
+            }
+            Err(Errno::CONNRESET) => Ok(LauncherReport::Lost),
+            Err(Errno::INTR) => Ok(LauncherReport::Nothing),
+            Err(errno) => Err(SandboxError::machine("a socket")(errno)),
+        }
+    }
+
+    /// Lets the payload start.
+    pub(crate) fn go(&mut self, tier: Tier) {
+        self.since = Instant::now();
+        let go = self.go.take();
+        if let Some(go) = &go {
+            // A box that is dead already is noticed while waiting.
+            let _ = messages::send(go, GO, &[]);
+        }
+        self.guard.count(tier, go);
+    }
+
+    fn tell_to_end(&self) {
+        // A launcher that is gone has taken the box with it.
+        let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
+    }
+
+    /// Makes sure that a box whose launcher did not say so is dead.
+    fn bury(&mut self) -> Result<(), SandboxError> {
+        // Also ends init, by its death signal; burying waits for that.
+        let _ = rustix::process::kill_process(self.launcher, Signal::KILL);
+        let birth = self.birth.as_ref();
+        birth.map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.bury();
+        }
+        reap(self.launcher);
+    }
+}
+
+/// Buries `launcher`, which has said its last word or is killed, as soon as it has left.
+///
+/// That is now, or when a later box ends: the kernel takes a while to clear away after it.
+pub(crate) fn reap(launcher: Pid) {
+    static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+    let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
+    leaving.push(launcher);
+    let has_left = |pid: Pid| rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    leaving.retain(|pid| matches!(has_left(*pid), Ok(None)));
+}
+
+/// Polls; a signal ends it early, with nothing ready.
+fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), SandboxError> {
+    match rustix::event::poll(polled, Some(&timespec(timeout))) {
+        Ok(_) => Ok(()),
+        Err(Errno::INTR) => {
+            for one in polled {
+                one.clear_revents();
+            }
+            Ok(())
+        }
+        Err(errno) => Err(SandboxError::machine("poll")(errno)),
+    }
+}

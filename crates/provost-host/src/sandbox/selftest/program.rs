@@ -1,0 +1,187 @@
+//! Knows the digest of the launcher's program without reading all of it each time.
+//!
+//! # Invariants
+//!
+//! - A digest is believed only for the file it was computed from: the same inode, size and times,
+//!   and the same start of the machine. Nobody can set a change time, so a file that was written to
+//!   or replaced is another one.
+//! - What changed just before it was read is not remembered, because a later change could bear the
+//!   same time.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use provost_core::object::hex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::private_file;
+use crate::cache;
+use crate::process::BOOT;
+use crate::sandbox::Launcher;
+
+/// The largest file that a digest is remembered in.
+const LARGEST: u64 = 4096;
+
+/// Some file systems count in whole seconds.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What tells one state of a file from all others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+
+    /// Whether a change from `now` on must show in the times.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let seconds = self.changed.0.max(self.modified.0);
+        let latest = u64::try_from(seconds).ok().map(Duration::from_secs);
+        let latest = latest.and_then(|latest| SystemTime::UNIX_EPOCH.checked_add(latest));
+        let age = latest.and_then(|latest| now.duration_since(latest).ok());
+        age.is_some_and(|age| age > SETTLED)
+    }
+}
+
+/// What is written down.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remembered {
+    identity: Identity,
+    sha256: String,
+}
+
+/// What this process knows already.
+fn known() -> MutexGuard<'static, BTreeMap<Identity, String>> {
+    static KNOWN: Mutex<BTreeMap<Identity, String>> = Mutex::new(BTreeMap::new());
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Recalls the digest of the program of `launcher` from `directory`, or begins to compute it, so
+/// that nobody waits for it later.
+pub fn foresee(launcher: &Launcher, directory: &Path) {
+    let place = place(directory);
+    let now = SystemTime::now();
+    let recalled = place
+        .as_deref()
+        .map(|place| recall(&launcher.exe, place, now));
+    if matches!(recalled, Some(Ok(()))) {
+        return;
+    }
+    let path = launcher.exe.clone();
+    let compute = move || {
+        let computed = compute(&path);
+        if let (Ok(remembered), Some(place)) = (computed, place)
+            && remembered.identity.is_settled(now)
+            && let Ok(bytes) = serde_json::to_vec(&remembered)
+        {
+            // Only a saving of time: a memory that cannot be written is no reason to stop.
+            let _ = private_file::write(&place, &bytes);
+        }
+    };
+    // Without a thread it is computed when it is asked for.
+    drop(std::thread::Builder::new().spawn(compute));
+}
+
+/// SHA-256 of the program at `path`.
+pub(super) fn digest(path: &Path) -> io::Result<String> {
+    compute(path).map(|remembered| remembered.sha256)
+}
+
+/// Where the digest is remembered until the next start of the machine.
+fn place(directory: &Path) -> Option<PathBuf> {
+    let boot = fs::read_to_string(BOOT).ok()?;
+    let boxes = directory.join(cache::BOXES).join(boot.trim());
+    Some(boxes.join("program.json"))
+}
+
+fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {
+    let bytes = private_file::read(place, LARGEST)?;
+    let remembered: Remembered = serde_json::from_slice(&bytes)?;
+    let identity = Identity::of(&File::open(path)?)?;
+    if remembered.identity != identity || !identity.is_settled(now) {
+        return Err(io::Error::other("it is about another program"));
+    }
+    known().insert(identity, remembered.sha256);
+    Ok(())
+}
+
+/// Reads the whole program, once a process as long as it stays the same.
+fn compute(path: &Path) -> io::Result<Remembered> {
+    let mut file = File::open(path)?;
+    let identity = Identity::of(&file)?;
+    // Whoever else asks meanwhile waits for this answer.
+    let mut known = known();
+    if let Some(sha256) = known.get(&identity).cloned() {
+        return Ok(Remembered { identity, sha256 });
+    }
+    let mut hasher = Sha256::new();
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => break,
+            length => hasher.update(&chunk[..length]),
+        }
+    }
+    let sha256 = hex(&hasher.finalize());
+    known.insert(identity.clone(), sha256.clone());
+    Ok(Remembered { identity, sha256 })
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_core::object::sha256;
+
+    use super::*;
+
+    #[test]
+    fn a_remembered_digest_counts_for_exactly_its_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        let program = scratch.path().join("program");
+        let place = scratch.path().join("kept/program.json");
+        fs::write(&program, "one").unwrap();
+        let recalls_at = |remembered: &Remembered, now: SystemTime| {
+            private_file::write(&place, &serde_json::to_vec(remembered).unwrap()).unwrap();
+            recall(&program, &place, now).is_ok()
+        };
+        let later = SystemTime::now() + SETTLED + Duration::from_secs(2);
+        let recalls = |remembered: &Remembered| recalls_at(remembered, later);
+        let remembered = compute(&program).unwrap();
+        assert_eq!(remembered.sha256, sha256(b"one"));
+        let now = SystemTime::now();
+        assert!(!recalls_at(&remembered, now), "it was written just now");
+        assert!(recalls(&remembered));
+        let others: [fn(&mut Identity); 5] = [
+            |it| it.device += 1,
+            |it| it.inode += 1,
+            |it| it.size += 1,
+            |it| it.modified.1 += 1,
+            |it| it.changed.1 += 1,
+        ];
+        for (at, change) in others.into_iter().enumerate() {
+            let mut other = remembered.clone();
+            change(&mut other.identity);
+            assert!(!recalls(&other), "{at}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The self-test holds, and notices each wall that is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::tier::Tier;
+use provost_host::sandbox::{Mount, Network, Profile, Wall};
+
+use crate::stage::{Request, Stage, WORKSPACE, for_each_user};
+
+/// The names of the probes that did not hold.
+fn leaks(stage: &Stage, profile: &Profile) -> BTreeSet<String> {
+    let request = Request {
+        selftest: true,
+        ..Request::default()
+    };
+    let answer = stage.ask(profile, &request);
+    // The filter cannot stand alone, and nobody gets out of a box that is not there.
+    if answer.value["stage"] == "seccomp" && profile.holes.contains(&Wall::NoNewPrivileges) {
+        return BTreeSet::new();
+    }
+    let probes = answer.value["report"]["probes"].as_array();
+    let probes = probes.unwrap_or_else(|| panic!("{:?}: {answer:?}", profile.holes));
+    assert!(probes.len() > 1, "{:?}: the probe died", profile.holes);
+    let leaks: BTreeSet<String> = probes
+        .iter()
+        .filter(|probe| probe["held"] != true)
+        .map(|probe| probe["name"].as_str().unwrap().to_owned())
+        .collect();
+    let excused = |leak: &String| profile.tier.excuses(profile.processes, leak);
+    assert_eq!(
+        answer.value["held"],
+        leaks.iter().all(excused),
+        "{answer:?}"
+    );
+    leaks
+}
+
+/// A profile with something of every kind in it.
+fn profile(stage: &Stage, network: Network) -> Profile {
+    stage.write("protected", "\n");
+    let mut profile = stage.profile();
+    profile.add(Mount::Protect {
+        target: format!("{WORKSPACE}/protected").into(),
+    });
+    profile.network = network;
+    profile
+}
+
+fn proxy() -> Network {
+    Network::Proxy(vec!["api.example.com:443".parse().unwrap()])
+}
+
+#[test]
+fn the_box_holds() {
+    for_each_user(|stage| {
+        for network in [Network::Deny, Network::Loopback, proxy()] {
+            let leaks = leaks(stage, &profile(stage, network.clone()));
+            assert_eq!(leaks, BTreeSet::new(), "{network:?}");
+        }
+    });
+}
+
+/// Walls that stand behind each other, and what gets through when none of them is there.
+struct Case {
+    network: Network,
+    walls: &'static [Wall],
+    /// Left out all along: the attempt is about what these stop before.
+    also: &'static [Wall],
+    probe: &'static str,
+    who: Who,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Everybody,
+    /// Only root can make such a box, or has anything to lose in it.
+    Root,
+}
+
+fn case(probe: &'static str, walls: &'static [Wall]) -> Case {
+    Case {
+        network: Network::Deny,
+        walls,
+        also: &[],
+        probe,
+        who: Who::Everybody,
+    }
+}
+
+impl Case {
+    fn with(self, network: Network) -> Self {
+        Self { network, ..self }
+    }
+
+    fn without(self, also: &'static [Wall]) -> Self {
+        Self { also, ..self }
+    }
+
+    fn for_root(self) -> Self {
+        let who = Who::Root;
+        Self { who, ..self }
+    }
+}
+
+/// Each wall alone keeps the probe in, and without all of them it gets out.
+fn check(cases: &[Case]) {
+    for_each_user(|stage| {
+        let mut known: BTreeMap<(String, BTreeSet<Wall>), BTreeSet<String>> = BTreeMap::new();
+        let mut leaks = |network: &Network, holes: BTreeSet<Wall>| {
+            let key = (format!("{network:?}"), holes.clone());
+            known
+                .entry(key)
+                .or_insert_with(|| {
+                    let mut profile = profile(stage, network.clone());
+                    profile.holes = holes;
+                    leaks(stage, &profile)
+                })
+                .clone()
+        };
+        let is_root = stage.user.is_none() && rustix::process::geteuid().is_root();
+        for case in cases
+            .iter()
+            .filter(|it| it.who == Who::Everybody || is_root)
+        {
+            let all: BTreeSet<Wall> = case.walls.iter().chain(case.also).copied().collect();
+            let open = leaks(&case.network, all.clone());
+            assert!(
+                open.contains(case.probe),
+                "{} without {all:?}: {open:?}",
+                case.probe
+            );
+            for wall in case.walls {
+                let mut rest = all.clone();
+                rest.remove(wall);
+                let closed = leaks(&case.network, rest);
+                assert!(
+                    !closed.contains(case.probe),
+                    "{} with {wall:?} alone",
+                    case.probe
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_box_without_namespaces_holds_but_for_what_its_tier_declares() {
+    for_each_user(|stage| {
+        let mut profile = profile(stage, Network::Deny);
+        profile.tier = Tier::Landlock;
+        let leaks = leaks(stage, &profile);
+        let declared = |leak: &String| profile.tier.excuses(profile.processes, leak);
+        assert!(leaks.iter().all(declared), "{leaks:?}");
+        // A hole that is not there would be declared in vain.
+        for name in [
+            "processes_hidden",
+            "secret_chmod",
+            "host_hidden",
+            "ipc_host",
+        ] {
+            assert!(leaks.contains(name), "{name}: {leaks:?}");
+        }
+    });
+}
+
+#[test]
+fn each_wall_of_a_box_without_namespaces_is_needed() {
+    let cases: [(Wall, &[&str]); 2] = [
+        (
+            Wall::Landlock,
+            &["secret_read", "secret_write", "signal_host"],
+        ),
+        (Wall::Seccomp, &["path_socket", "udp_send", "keyctl"]),
+    ];
+    for_each_user(|stage| {
+        for (wall, wanted) in cases {
+            let mut profile = profile(stage, Network::Deny);
+            profile.tier = Tier::Landlock;
+            profile.holes.insert(wall);
+            let leaks = leaks(stage, &profile);
+            for name in wanted {
+                assert!(leaks.contains(*name), "{wall:?}: {leaks:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_missing_wall_of_the_file_system_is_noticed() {
+    check(&[
+        case("secret_read", &[Wall::Root]),
+        case("host_hidden", &[Wall::Root]),
+        case("path_datagram", &[Wall::Root]),
+        case("read_only", &[Wall::ReadOnly]),
+        case("read_only_mode", &[Wall::ReadOnly]),
+        case("mount_flags", &[Wall::MountFlags]),
+        case("device_nodes", &[Wall::Landlock]),
+    ]);
+}
+
+#[test]
+fn a_missing_wall_of_the_network_is_noticed() {
+    check(&[
+        case("tcp_connect", &[Wall::Network]).with(Network::Loopback),
+        case("udp_send", &[Wall::Network]).with(Network::Loopback),
+        case("resolve", &[Wall::Network]).with(Network::Loopback),
+        case("udp_send", &[Wall::Network, Wall::Seccomp]),
+        case("resolve", &[Wall::Network, Wall::Seccomp]).without(&[Wall::Landlock]),
+        case(
+            "tcp_connect",
+            &[Wall::Network, Wall::Seccomp, Wall::Landlock],
+        ),
+        case("abstract_socket", &[Wall::Network, Wall::Landlock]),
+        case("proxy", &[Wall::Grants]).with(proxy()),
+        case("inet_socket", &[Wall::Seccomp]),
+        case("other_sockets", &[Wall::Seccomp]),
+    ]);
+}
+
+#[test]
+fn a_missing_wall_around_processes_is_noticed() {
+    const OTHERS: &[Wall] = &[
+        Wall::Processes,
+        Wall::Landlock,
+        Wall::Users,
+        Wall::Capabilities,
+        Wall::NoNewPrivileges,
+    ];
+    check(&[
+        case("processes_hidden", &[Wall::Proc]),
+        case("processes_hidden", &[Wall::Processes]),
+        case("signal_host", &[Wall::Processes, Wall::Landlock]),
+        case("environ_host", OTHERS)
+            .without(&[Wall::Seccomp])
+            .for_root(),
+        case("trace_host", OTHERS)
+            .without(&[Wall::Seccomp])
+            .for_root(),
+        case("memory_host", OTHERS)
+            .without(&[Wall::Seccomp])
+            .for_root(),
+        case("trace_host", &[Wall::Seccomp])
+            .without(OTHERS)
+            .for_root(),
+        case("memory_host", &[Wall::Seccomp])
+            .without(OTHERS)
+            .for_root(),
+        case("ipc_host", &[Wall::Ipc]),
+        case("host_name", &[Wall::HostName]),
+        // Without the rest the payload has every right that init has.
+        case("init_hidden", &[Wall::Init])
+            .without(&[
+                Wall::Ids,
+                Wall::Capabilities,
+                Wall::NoNewPrivileges,
+                Wall::Landlock,
+                Wall::Seccomp,
+            ])
+            .for_root(),
+    ]);
+}
+
+#[test]
+fn a_missing_wall_around_rights_is_noticed() {
+    check(&[
+        case("capabilities", &[Wall::Capabilities]),
+        // The other two need it and see to it themselves.
+        case("no_new_privileges", &[Wall::NoNewPrivileges])
+            .without(&[Wall::Landlock, Wall::Seccomp]),
+        case("ids", &[Wall::Ids]),
+        case("ids", &[Wall::Users]).for_root(),
+        case("groups", &[Wall::Groups]).for_root(),
+        case("descriptors", &[Wall::Descriptors]),
+        case("environment", &[Wall::Environment]),
+        case("session", &[Wall::Session]),
+        case("limits", &[Wall::Limits]),
+    ]);
+}
+
+#[test]
+fn a_missing_filter_is_noticed() {
+    let calls = [
+        "keyctl",
+        "io_uring",
+        "unshare_user",
+        "clone_user",
+        "clone3",
+        "terminal",
+        "userfaultfd",
+    ];
+    check(&calls.map(|call| case(call, &[Wall::Seccomp])));
+    check(&[case(
+        "mount",
+        &[
+            Wall::Seccomp,
+            Wall::Landlock,
+            Wall::Ids,
+            Wall::Capabilities,
+            Wall::NoNewPrivileges,
+        ],
+    )
+    .for_root()]);
+}
+
+#[test]
+fn a_mount_too_many_is_noticed() {
+    for_each_user(|stage| {
+        let mut profile = profile(stage, Network::Deny);
+        profile
+            .mounts
+            .retain(|mount| mount.target().to_str() != Some("/tmp"));
+        profile.mounts.push(Mount::Writable {
+            source: std::env::temp_dir(),
+            target: std::env::temp_dir(),
+        });
+        let leaks = leaks(stage, &profile);
+        for name in [
+            "secret_read",
+            "secret_write",
+            "secret_chmod",
+            "git_write",
+            "path_socket",
+        ] {
+            assert!(leaks.contains(name), "{name}: {leaks:?}");
+        }
+    });
+}

@@ -1,0 +1,199 @@
+//! Wires the ports of one repository for controlled changes.
+
+use std::path::{Path, PathBuf};
+
+use provost_core::bundle::change as evidence;
+use provost_core::code::Code;
+use provost_core::intent::run::find;
+use provost_engine::change::ports::{AnalysisStore as _, ChangeEvidence as _, IntentRegistry};
+use provost_engine::change::{Ports, Session};
+use provost_engine::ports::{Lens, Signer as _};
+use provost_host::bundle::Directory;
+use provost_host::process_owner;
+use provost_host::shared_checkout::{RandomNames, SharedCheckout};
+use provost_store::changes::{AnalysisFiles, ChangeFiles};
+use provost_store::registry::Registry;
+use serde_json::Value;
+
+use super::Trouble;
+use crate::answer::Failure;
+use crate::places::Places;
+use crate::session::{KeySigner, SystemClock};
+
+/// Everything about one repository.
+pub(crate) struct ChangeService {
+    place: Places,
+    checkout: SharedCheckout,
+    registry: Registry,
+    shelf: AnalysisFiles,
+    files: ChangeFiles,
+    lens: Box<dyn Lens + Send>,
+    /// Made when it is needed first: most requests sign nothing.
+    signer: Option<KeySigner>,
+}
+
+impl ChangeService {
+    /// The office of the checkout around `directory`; `session` names whose runs are kept on disk.
+    pub(crate) fn open(directory: &Path, session: Option<&str>) -> Result<Self, Trouble> {
+        let place = Places::of(directory)?;
+        let checkout = SharedCheckout::find(directory).map_err(|error| {
+            Failure::of(Code::NotARepository, &error).hint("go into a checkout of a git repository")
+        })?;
+        place.prepare_changes()?;
+        let files = ChangeFiles::open(&place.changes()).map_err(Failure::from)?;
+        let shelf = match session {
+            Some(name) => AnalysisFiles::of_session(files.clone(), name),
+            None => AnalysisFiles::of_process(files.clone()),
+        };
+        let registry = Registry::open(&place.registry_path()).map_err(Failure::from)?;
+        let lens = Box::new(crate::lens::of(&place));
+        Ok(Self {
+            place,
+            checkout,
+            registry,
+            shelf,
+            files,
+            lens,
+            signer: None,
+        })
+    }
+
+    /// The top of the checkout.
+    pub(crate) fn top(&self) -> &Path {
+        self.checkout.top()
+    }
+
+    /// Whether `place` belongs to this checkout and not to one inside of it.
+    pub(crate) fn is_nearest(&self, place: &Path) -> bool {
+        let nearest = place
+            .ancestors()
+            .find(|directory| directory.join(".git").symlink_metadata().is_ok());
+        nearest == Some(self.top())
+    }
+
+    /// `place` seen from the top.
+    pub(crate) fn below(&self, place: &Path) -> Result<String, Trouble> {
+        let below = place.strip_prefix(self.top()).ok().and_then(Path::to_str);
+        match below {
+            Some(below) => Ok(below.to_owned()),
+            None => Err(Trouble::Request(
+                "`root` lies outside of its checkout".to_owned(),
+            )),
+        }
+    }
+
+    /// Where the registry is.
+    pub(crate) fn registry_path(&self) -> PathBuf {
+        self.place.registry_path()
+    }
+
+    /// Whether this is where `intent` or `run` is known.
+    pub(crate) fn knows(
+        &mut self,
+        session: &Session,
+        intent: Option<&str>,
+        run: Option<&str>,
+    ) -> bool {
+        if let Some(id) = intent {
+            let known = self.registry.look(Some(id)).unwrap_or_default();
+            let mine = |one: &provost_core::intent::record::Intent| {
+                one.intent_id == id && one.owner == session.me
+            };
+            return known.intents.iter().any(mine);
+        }
+        let heads = self.shelf.heads().unwrap_or_default();
+        run.is_some_and(|run| find(&heads, run).is_ok())
+    }
+
+    /// Does something with all ports.
+    pub(crate) fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_engine::change::ChangeError>,
+    ) -> Result<T, Trouble> {
+        self.signer()?;
+        let Some(signer) = &self.signer else {
+            return Err(Trouble::Request("there is no key".to_owned()));
+        };
+        let mut ports = Ports {
+            registry: &mut self.registry,
+            checkout: &self.checkout,
+            lens: self.lens.as_ref(),
+            shelf: &mut self.shelf,
+            chronicle: &mut self.files,
+            signer,
+            clock: &SystemClock,
+            names: &RandomNames,
+            alive: &process_owner::alive,
+        };
+        Ok(work(&mut ports)?)
+    }
+
+    /// The key, which is made when it is needed first.
+    fn signer(&mut self) -> Result<&KeySigner, Trouble> {
+        match &mut self.signer {
+            Some(signer) => Ok(signer),
+            none => Ok(none.insert(KeySigner::of(&self.place)?)),
+        }
+    }
+
+    /// The document `name` of the change that `key` was noted for.
+    pub(crate) fn document(&mut self, key: &str, name: &str) -> Result<Option<Value>, Trouble> {
+        match self.registry.intent_of(key)? {
+            Some(intent_id) => self.evidence(&intent_id, name),
+            None => Ok(None),
+        }
+    }
+
+    /// The document `name` of a change, if all of its evidence verifies.
+    pub(crate) fn evidence(
+        &mut self,
+        intent_id: &str,
+        name: &str,
+    ) -> Result<Option<Value>, Trouble> {
+        if !self.place.changes().join(intent_id).is_dir() {
+            return Ok(None);
+        }
+        self.require_evidence(intent_id)?;
+        let Some(bytes) = self.files.get(intent_id, name)? else {
+            return Ok(None);
+        };
+        let document = provost_core::json::parse(&bytes)
+            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        Ok(Some(document))
+    }
+
+    /// Refuses evidence of a change that does not verify as a whole.
+    fn require_evidence(&mut self, intent_id: &str) -> Result<(), Trouble> {
+        let place = self.place.changes().join(intent_id);
+        let directory = Directory::open(&place)
+            .map_err(|error| Failure::of(Code::EvidenceIncomplete, &error))?;
+        let pin = self.place.pins_of_change(intent_id)?.ledger;
+        let report = evidence::verify(&directory, self.signer()?.trusted(), pin.as_ref(), None);
+        let code = report.code();
+        if !report.holds() {
+            let hint = format!("`provost verify {intent_id}` lists everything that is wrong");
+            return Err(Failure::new(code, report.verdict().reason)
+                .hint(hint)
+                .into());
+        }
+        if report.intent_id.as_deref() != Some(intent_id) {
+            let words = format!("the evidence of {intent_id} is that of another change");
+            return Err(Failure::new(Code::EvidenceAltered, words).into());
+        }
+        Ok(())
+    }
+
+    /// Forgets all runs of the session.
+    pub(crate) fn forget_runs(&mut self) -> Result<usize, Trouble> {
+        let heads = self.shelf.heads()?;
+        let ids: Vec<String> = heads.into_iter().map(|head| head.run_id).collect();
+        self.shelf.drop(&ids)?;
+        Ok(ids.len())
+    }
+
+    /// Removes reports that no evidence needs any more.
+    pub(crate) fn sweep(&self) -> Result<usize, Trouble> {
+        let seconds = u64::try_from(provost_core::intent::record::RETENTION / 1000).unwrap_or(0);
+        Ok(self.files.sweep_reports(seconds).map_err(Failure::from)?)
+    }
+}

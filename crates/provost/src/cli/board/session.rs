@@ -1,0 +1,187 @@
+//! Finds a board, and gets a turn at it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use provost_core::board::decide::Request;
+use provost_core::board::state::Board;
+use provost_core::code::Code;
+use provost_core::record::{GENESIS, Head};
+use provost_core::verdict::Verdict;
+use provost_dialects::operator::{self, board as payload};
+use provost_engine::board;
+use provost_store::board::RECORDS;
+use provost_store::lock::DriverLock;
+
+use crate::answer::{Answer, Failure};
+use crate::input;
+use crate::places::Places;
+use crate::session::{self, SystemClock};
+
+use super::Which;
+
+/// The largest payload a board takes, in bytes: it is kept for good.
+const LARGEST: usize = 1024 * 1024;
+
+/// Why a command of the board stops early.
+pub(super) enum Stop {
+    /// The answer is no.
+    Refused(Verdict),
+    /// There is no answer.
+    Failed(Failure),
+}
+
+impl From<Verdict> for Stop {
+    fn from(verdict: Verdict) -> Self {
+        Self::Refused(verdict)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Reads a payload; more than a board takes is an answer too, a file that is not there is not.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Stop> {
+    input::read(file, LARGEST).map_err(|failure| {
+        if failure.code == Code::InputTooLarge {
+            return operator::unreadable(&failure.reason).into();
+        }
+        failure.into()
+    })
+}
+
+/// The log that a result names, if that file is there.
+pub(super) fn read_log(path: &str) -> Result<Option<Vec<u8>>, Stop> {
+    let path = Path::new(path);
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(None);
+    }
+    read(path).map(Some)
+}
+
+/// The board of one run.
+pub(super) struct BoardSession {
+    run_id: String,
+    directory: PathBuf,
+    place: Places,
+}
+
+impl BoardSession {
+    /// The board of the run `run_id`, which may not be there yet.
+    pub(super) fn of(run_id: String) -> Result<Self, Stop> {
+        Ok(Self::at(Places::find()?, run_id))
+    }
+
+    /// The board of the run `run_id`, which must be there.
+    pub(super) fn begun(run_id: String) -> Result<Self, Stop> {
+        let desk = Self::of(run_id)?;
+        if desk.is_begun() {
+            return Ok(desk);
+        }
+        let reason = format!("the run {} has no board", desk.run_id);
+        Err(Verdict::deny(Code::LedgerInconsistent, reason).into())
+    }
+
+    fn at(place: Places, run_id: String) -> Self {
+        Self {
+            directory: place.boards().join(&run_id),
+            run_id,
+            place,
+        }
+    }
+
+    /// The board that is meant, which must be there.
+    pub(super) fn find(which: &Which) -> Result<Self, Stop> {
+        Self::look(which)?.ok_or_else(|| {
+            let failure = Failure::new(Code::NotFound, "there is no board yet");
+            failure.hint("provost board assign --help").into()
+        })
+    }
+
+    /// The board that is meant; nothing when there is none.
+    pub(super) fn look(which: &Which) -> Result<Option<Self>, Stop> {
+        let place = Places::find()?;
+        if let Some(named) = &which.run {
+            let run_id = payload::read_run(named)?;
+            let desk = Self::at(place, run_id);
+            return Ok(desk.is_begun().then_some(desk));
+        }
+        let mut runs = begun(&place)?;
+        match runs.len() {
+            0 | 1 => Ok(runs.pop().map(|run_id| Self::at(place, run_id))),
+            count => {
+                let runs = runs.join(", ");
+                let reason = format!("there are {count} boards, of the runs {runs}");
+                let failure = Failure::new(Code::UsageError, reason);
+                Err(failure.hint("name one with --run RUN_ID").into())
+            }
+        }
+    }
+
+    fn is_begun(&self) -> bool {
+        is_begun(&self.directory)
+    }
+
+    /// The board as it is now, and the hash of its last record.
+    pub(super) fn board(&self) -> Result<(Board, String), Failure> {
+        let records = provost_store::board::records(&self.directory)?;
+        let board = Board::fold(&self.run_id, &records)
+            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+        let head = records.last().map_or(GENESIS, |record| &record.hash);
+        Ok((board, head.to_owned()))
+    }
+
+    /// Asks for what `order` makes of the board, in a turn of its own.
+    pub(super) fn ask(
+        &self,
+        now: i64,
+        order: impl FnOnce(&Board) -> Result<Request, Verdict>,
+    ) -> Result<Answer, Stop> {
+        let _turn = self.enter()?;
+        let path = self.directory.join(RECORDS);
+        let mut ledger = session::ledger(&path, Head::genesis(), None).map_err(Failure::from)?;
+        let verdict = board::ask(&mut ledger, &SystemClock, &self.run_id, now, order);
+        Ok(verdict.map_err(Failure::from)?.into())
+    }
+
+    /// Waits until nobody else uses the board.
+    pub(super) fn enter(&self) -> Result<DriverLock, Failure> {
+        self.place.prepare_boards()?;
+        let owner = session::owner()?;
+        Ok(provost_store::board::enter(&self.directory, &owner)?)
+    }
+
+    /// Where hand-offs are kept that nobody wanted elsewhere.
+    pub(super) fn handoffs(&self) -> PathBuf {
+        self.directory.join("handoffs")
+    }
+}
+
+/// The runs that have a board.
+fn begun(place: &Places) -> Result<Vec<String>, Failure> {
+    let directory = place.boards();
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            let reason = format!("`{}`: {error}", directory.display());
+            return Err(Failure::new(Code::StoreFailed, reason));
+        }
+    };
+    let names = entries
+        .flatten()
+        .filter(|entry| is_begun(&entry.path()))
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names
+        .filter(|name| payload::read_run(name).is_ok())
+        .collect())
+}
+
+/// Whether somebody wrote to the board in `directory`; a refused request leaves an empty file.
+fn is_begun(directory: &Path) -> bool {
+    fs::symlink_metadata(directory.join(RECORDS))
+        .is_ok_and(|entry| !entry.is_file() || entry.len() > 0)
+}

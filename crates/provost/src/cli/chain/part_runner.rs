@@ -1,0 +1,287 @@
+//! Runs the nodes of a chain, each in a thread of its own: boxes die with the thread that made them.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use provost_core::chain::{End, Merge};
+use provost_core::code::Code;
+use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::run::State;
+use provost_core::run::fact::Names;
+use provost_core::run::refs::Kind;
+use provost_core::verdict::Verdict;
+use provost_engine::chain::{Came, CombinedResults, MergedNeeds, NodeStart, PartRunner};
+use provost_engine::opening::{self, Agent, Request};
+use provost_engine::ports::{ObserverChoice, PortError};
+use provost_host::git::{Expected, GitError, Merged, Person};
+use provost_host::{clock, ids};
+
+use super::super::run::{start, workspace};
+use super::combined;
+use crate::answer::Failure;
+use crate::cancel_request::CancelRequest;
+use crate::history::{self, Stage};
+use crate::origin::GitOrigin;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
+use crate::session::{self, Session};
+use crate::show::Reader;
+use crate::user_consent::{self, Sent};
+
+/// Who works for every node.
+#[derive(Clone)]
+pub(super) struct NodeAgents {
+    pub(super) agent: Agent,
+    pub(super) review: Option<Agent>,
+    pub(super) credentials: Vec<Credential>,
+    /// Places that were typed.
+    pub(super) places: Vec<Endpoint>,
+    /// Secrets that runs which go on may send.
+    pub(super) send: Vec<Sent>,
+}
+
+impl NodeAgents {
+    /// Whether a run that goes on may send `credential`: it was typed now, in one way or another.
+    fn sends(&self, credential: &Credential) -> bool {
+        self.credentials.contains(credential) || self.send.iter().any(|it| it.is(credential))
+    }
+}
+
+/// Threads that drive runs.
+pub(super) struct PartThreads {
+    place: Places,
+    /// The directory of the chain.
+    directory: PathBuf,
+    hands: Arc<NodeAgents>,
+    onlooker: ProgressObserver,
+    sender: Sender<Came>,
+    receiver: Receiver<Came>,
+}
+
+impl PartThreads {
+    pub(super) fn new(
+        place: Places,
+        directory: PathBuf,
+        hands: NodeAgents,
+        reader: Reader,
+    ) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self {
+            place,
+            directory,
+            hands: Arc::new(hands),
+            onlooker: ProgressObserver::new(reader == Reader::Program),
+            sender,
+            receiver,
+        }
+    }
+
+    /// Lets `work` be done for `node` in a thread of its own.
+    fn spawn(
+        &self,
+        node: String,
+        run_id: String,
+        work: impl FnOnce() -> Result<Option<End>, Failure> + Send + 'static,
+    ) -> Result<(), PortError> {
+        let sender = self.sender.clone();
+        let named = thread::Builder::new().name(node.clone());
+        let spawned = named.spawn(move || {
+            // Whatever happens here, somebody waits for an answer.
+            let done = panic::catch_unwind(AssertUnwindSafe(work));
+            let bug = |_| Err(Failure::new(Code::Bug, "the driver of the run panicked"));
+            let came = match done.unwrap_or_else(bug) {
+                Ok(Some(end)) => ended(node, end),
+                Ok(None) => Came::Nothing { node },
+                // The run is as far as it came; called again, the chain goes on with it.
+                Err(failure) => ended(
+                    node,
+                    End {
+                        run_id,
+                        verdict: failure.verdict(),
+                        commit: None,
+                        tree: None,
+                        head: None,
+                    },
+                ),
+            };
+            // Nobody waits any more when the chain failed; the run itself is sealed.
+            let _ = sender.send(came);
+        });
+        match spawned {
+            Ok(_) => Ok(()),
+            Err(error) => Err(PortError::of(Code::HostFailed, error)),
+        }
+    }
+}
+
+fn ended(node: String, end: End) -> Came {
+    let end = Box::new(end);
+    Came::Ended { node, end }
+}
+
+impl PartRunner for PartThreads {
+    fn name(&mut self) -> Result<String, PortError> {
+        let id = ids::run_id(clock::now_millis());
+        id.map_err(|error| PortError::of(Code::HostFailed, error))
+    }
+
+    fn join(&mut self, run_id: &str, merge: &Merge) -> Result<MergedNeeds, PortError> {
+        if merge.others.is_empty() {
+            return Ok(MergedNeeds::Clean(merge.first.clone()));
+        }
+        let git = |error: GitError| PortError::of(Code::GitFailed, error);
+        let repo = &self.place.repo;
+        let mut tree = repo.commit_tree(&merge.first).map_err(git)?;
+        let mut parents = vec![merge.first.clone()];
+        for (base, theirs) in &merge.others {
+            match repo.merge_tree(base, &tree, theirs).map_err(git)? {
+                Merged::Clean(merged) => tree = merged,
+                Merged::Conflict(paths) => {
+                    let paths = paths.iter().map(ToString::to_string).collect();
+                    return Ok(MergedNeeds::Conflict(paths));
+                }
+            }
+            parents.push(theirs.clone());
+        }
+        let person = Person {
+            name: "Provost".to_owned(),
+            mail: "provost@localhost".to_owned(),
+            time: merge.seconds,
+        };
+        let message = "Merge what a node of a chain starts from\n";
+        let commit = repo.commit(&tree, &parents, message, &person, &person);
+        let commit = commit.map_err(git)?;
+        let name = Kind::Base.of_run(run_id);
+        repo.keep(&name, &commit, &Expected::Any).map_err(git)?;
+        Ok(MergedNeeds::Clean(commit))
+    }
+
+    fn begin(&mut self, order: NodeStart) -> Result<(), PortError> {
+        let hands = Arc::clone(&self.hands);
+        let (node, run_id) = (order.node.clone(), order.run_id.clone());
+        self.spawn(node, run_id, move || begin(order, &hands).map(Some))
+    }
+
+    fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
+        let id = run_id.to_owned();
+        let hands = Arc::clone(&self.hands);
+        self.spawn(node.to_owned(), run_id.to_owned(), move || {
+            take_up(&id, &hands)
+        })
+    }
+
+    fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError> {
+        combined::test(order, &self.directory, &mut self.onlooker)
+    }
+
+    fn ended(&mut self) -> Result<Came, PortError> {
+        // It holds a sender itself, so there is always one.
+        let came = self.receiver.recv();
+        came.map_err(|error| PortError::of(Code::Bug, error))
+    }
+
+    fn tell(&mut self, line: &str) -> ObserverChoice {
+        self.onlooker.line(line);
+        self.onlooker.wish()
+    }
+}
+
+/// Drives the run of a node to its seal.
+fn begin(order: NodeStart, hands: &NodeAgents) -> Result<End, Failure> {
+    let place = Places::find()?;
+    let names = Names {
+        run_id: order.run_id,
+        task_id: order.contract.task_id.clone(),
+        trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
+    };
+    // An agent that only the file of the chain names was not typed.
+    let by_name = |agent: &'_ Agent| match agent {
+        Agent::Named(name) => Some(name.clone()),
+        Agent::Typed(_) => None,
+    };
+    let (mine, review) = (
+        by_name(&hands.agent),
+        hands.review.as_ref().and_then(by_name),
+    );
+    let mine = mine.filter(|_| order.agent.is_none());
+    let agent = order.agent.map(Agent::Named);
+    // A secret is for the nodes whose contracts grant its place.
+    let extra = order.contract.x_provost.as_ref();
+    let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    let granted = |it: &&Credential| opening::is_granted(&it.endpoint, places);
+    let credentials = hands.credentials.iter().filter(granted).cloned().collect();
+    let request = Request {
+        contract: order.contract,
+        typed: false,
+        agent: agent.unwrap_or_else(|| hands.agent.clone()),
+        review: hands.review.clone(),
+        credentials,
+        workspace: workspace()?,
+        owner: session::owner()?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut opened = opening::opening(&GitOrigin(&place.repo), request)?;
+    opened.part = order.part;
+    let typed = user_consent::Typed {
+        agent: mine.as_deref(),
+        review: review.as_deref(),
+        places: &hands.places,
+        credentials: &hands.credentials,
+    };
+    user_consent::to_run(&place, &opened, &typed)?;
+    start::check(&opened, None)?;
+    let mut onlooker = ProgressObserver::new(true);
+    onlooker.listen(CancelRequest::of(&place, &names.run_id));
+    let session = Session::create(place, &names)?;
+    let state = session.run(&names, opened, None, &mut onlooker)?;
+    onlooker.fulfil(&state);
+    end(&state)
+}
+
+/// Brings a run to its end that a driver left; nothing if it never began.
+fn take_up(run_id: &str, hands: &NodeAgents) -> Result<Option<End>, Failure> {
+    let place = Places::find()?;
+    history::require_own(&place, run_id)?;
+    if history::is_sealed(&place, run_id) {
+        return end(&history::state(&place, run_id)?).map(Some);
+    }
+    if history::never_began(&place, run_id) && !history::is_driven(&place, run_id) {
+        return Ok(None);
+    }
+    if history::stage(&place, run_id) == Stage::Waiting {
+        return end(&history::state(&place, run_id)?).map(Some);
+    }
+    let mut onlooker = ProgressObserver::new(true);
+    onlooker.listen(CancelRequest::of(&place, run_id));
+    let mut session = Session::open(place, run_id)?;
+    let brokered = session.brokered()?;
+    let (typed, others): (Vec<&Credential>, Vec<&Credential>) =
+        brokered.iter().partition(|it| hands.sends(it));
+    user_consent::to_send(run_id, "resume", &others, &hands.send)?;
+    session.send(&[typed, others].concat());
+    let state = session.resume(&mut onlooker)?;
+    onlooker.fulfil(&state);
+    end(&state).map(Some)
+}
+
+/// What came of a run.
+fn end(state: &State) -> Result<End, Failure> {
+    let run_id = state.names.run_id.clone();
+    let pins = Places::find()?.pins(&run_id)?;
+    let unfinished = || {
+        // One that waits for a person goes on when the chain is called after the answer.
+        let waits = state.unanswered();
+        waits.unwrap_or_else(|| Verdict::deny(Code::RunUnfinished, "the run has not ended yet"))
+    };
+    Ok(End {
+        verdict: state.finished.clone().unwrap_or_else(unfinished),
+        commit: state.published.as_ref().map(|it| it.commit.clone()),
+        tree: state.captured.as_ref().map(|it| it.tree.clone()),
+        head: pins.ledger.map(|head| head.hash),
+        run_id,
+    })
+}

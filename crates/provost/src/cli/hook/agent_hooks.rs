@@ -1,0 +1,311 @@
+//! Answers the hooks of Claude Code and Codex: may this tool call write what it is about to write?
+//!
+//! # Invariants
+//!
+//! - A write passes only where an active change declared it, or a bound contract covers it.
+//! - Whatever cannot be read, known, asked or answered in time is denied: exit status 2, and the
+//!   reason on standard error, which both programs hand to the model.
+
+use std::io::{self, Read as _, Write as _};
+use std::panic;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use provost_core::code::Code;
+use provost_core::gate::diff::Rules;
+use provost_core::hook::{Decision, Unbound};
+use provost_core::intent::guard::{self, Denied};
+use provost_core::intent::record::{Intent, Viewer};
+use provost_core::json;
+use provost_core::path::{RawPath, RepoPath};
+use provost_dialects::agent_hook::{self, What};
+use provost_engine::change::ports::IntentRegistry as _;
+use provost_host::{clock, process_owner};
+use provost_store::registry::Registry;
+
+use super::Stop;
+use crate::answer::Failure;
+use crate::places::Places;
+use crate::{session, show};
+
+/// The exit status by which both programs know a refusal.
+const DENIED: u8 = 2;
+
+/// How long an answer may take; the settings give more, and a program that waits in vain goes on.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// Whether these are the words of a hook, which is answered without parsing anything more.
+pub(crate) fn is_asked() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    let hook = words.next().is_some_and(|word| word == "hook");
+    let program = words.next();
+    let known = program.is_some_and(|word| word == "claude" || word == "codex");
+    hook && known && words.next().is_none()
+}
+
+/// Answers the event on standard input.
+pub(crate) fn answer() -> ExitCode {
+    let watch = || {
+        std::thread::sleep(PATIENCE);
+        show::print_message("error[HOOK_DENIED]: the hook could not be answered in time");
+        std::process::exit(i32::from(DENIED));
+    };
+    if std::thread::Builder::new().spawn(watch).is_err() {
+        show::print_message("error[HOOK_DENIED]: there is no thread to watch the time");
+        return ExitCode::from(DENIED);
+    }
+    match panic::catch_unwind(judge) {
+        Ok(Ok(text)) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(DENIED),
+        },
+        Ok(Err(failure)) => {
+            let mut words = format!("error[HOOK_DENIED]: {}", failure.verdict().reason);
+            if let Some(hint) = &failure.hint {
+                words = format!("{words}\nhint: {hint}");
+            }
+            show::print_message(&words);
+            ExitCode::from(DENIED)
+        }
+        Err(_) => {
+            show::print_message("error[HOOK_DENIED]: the hook failed, so nothing is allowed");
+            ExitCode::from(DENIED)
+        }
+    }
+}
+
+fn denied(reason: impl Into<String>) -> Failure {
+    Failure::new(Code::HookDenied, reason)
+}
+
+/// What to print, if the event may go on.
+fn judge() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    io::stdin()
+        .lock()
+        .take(json::LARGEST as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::of(Code::HookDenied, &error))?;
+    let value = json::parse(&bytes).map_err(|error| Failure::of(Code::HookDenied, &error))?;
+    let event = agent_hook::parse(&value).map_err(|error| {
+        let failure = Failure::of(Code::HookDenied, &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let cwd = Path::new(&event.cwd);
+    match event.what {
+        What::After => Ok(String::new()),
+        What::Before(paths) if paths.is_empty() => Ok(String::new()),
+        What::Before(paths) => allowed(cwd, &paths).map(|()| String::new()),
+        What::Begin => {
+            let active = HookRules::of(cwd)?.intents;
+            Ok(match active.last() {
+                None => format!("Edits need a declared change here. {}\n", begin()),
+                Some(_) => "Edits are held to the declared changes that are active here.\n".into(),
+            })
+        }
+    }
+}
+
+/// How a change is begun.
+fn begin() -> String {
+    "provost change --agent NAME analyze, then provost change --agent NAME start 'WHAT' --file \
+     PATH; or start_controlled_change of provost mcp"
+        .to_owned()
+}
+
+/// What a checkout is held to now.
+struct HookRules {
+    place: Places,
+    top: PathBuf,
+    /// The changes under which may be edited.
+    intents: Vec<Intent>,
+    /// The change that would be one of them if its time were not over.
+    expired: Option<String>,
+}
+
+impl HookRules {
+    fn of(cwd: &Path) -> Result<Self, Failure> {
+        let place = Places::of(cwd)?;
+        let top = super::checkout(&place)?.to_owned();
+        let top = top
+            .canonicalize()
+            .map_err(|error| Failure::of(Code::HookDenied, &error))?;
+        let path = place.registry_path();
+        let known = if path.symlink_metadata().is_ok() {
+            Registry::glance(&path, |registry| {
+                Ok::<_, Failure>(registry.look(None)?.intents)
+            })?
+        } else {
+            Vec::new()
+        };
+        let me = session::owner()?;
+        let viewer = Viewer {
+            me: &me,
+            now: clock::now_millis(),
+            alive: &process_owner::alive,
+        };
+        let name = std::env::var("PROVOST_AGENT").ok();
+        let name = name.as_deref().filter(|name| !name.is_empty());
+        let active = guard::active(&known, &viewer, name);
+        let intents: Vec<Intent> = active.into_iter().cloned().collect();
+        let mut expired = None;
+        if intents.is_empty() && path.symlink_metadata().is_ok() {
+            let past = Registry::glance(&path, |registry| Ok::<_, Failure>(registry.past()?))?;
+            let over = guard::expired(&past, viewer.now, name);
+            expired = over.map(|intent| intent.intent_id.clone());
+        }
+        Ok(Self {
+            place,
+            top,
+            intents,
+            expired,
+        })
+    }
+
+    /// Whether contracts are bound here, all of which then cover `paths`.
+    fn bound(&self, paths: &[RepoPath]) -> Result<bool, Failure> {
+        let all = super::read(&self.place)?;
+        if all.bindings.is_empty() {
+            return Ok(false);
+        }
+        let here = super::checkout(&self.place)?.display().to_string();
+        let branch = self.place.repo.head_branch();
+        let branch = branch.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let Decision::Judge(list) = all.decide(Some(&here), branch.as_deref(), Unbound::Passes)
+        else {
+            return Ok(false);
+        };
+        for binding in list {
+            let held = super::usable(&self.place, binding).map_err(|stop| match stop {
+                Stop::Refused(verdict) => denied(verdict.reason),
+                Stop::Failed(failure) => failure,
+            })?;
+            let rules = Rules {
+                scope: &held.contract.scope,
+                forbid: &held.contract.forbid,
+                permit: &held.contract.permit,
+                extra: &held.policy.protect,
+            };
+            let covers = |path: &&RepoPath| !rules.covers(&RawPath::new(path.as_str()));
+            if let Some(path) = paths.iter().find(covers) {
+                let reason = format!(
+                    "`{path}` lies outside of the contract `{}`",
+                    binding.contract
+                );
+                let hint = format!("a contract that allows it needs `{path}` in `allowed_paths`");
+                return Err(denied(reason).hint(hint));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether all of `paths`, as seen from `cwd`, may be written.
+fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
+    let walls = HookRules::of(cwd)?;
+    let mut inside = Vec::new();
+    for path in paths {
+        let real = resolve(cwd, path)?;
+        let below = real.strip_prefix(&walls.top).ok().and_then(Path::to_str);
+        let Some(below) = below else {
+            let reason = format!("`{path}` lies outside of this checkout");
+            return Err(
+                denied(reason).hint("write inside of the checkout, within a declared change")
+            );
+        };
+        if below.is_empty() {
+            let reason = format!("`{path}` is the whole checkout");
+            return Err(denied(reason).hint("name the files or directories that are written"));
+        }
+        let below = RepoPath::try_from(below)
+            .map_err(|error| denied(format!("`{path}` {error}, so it cannot be judged")))?;
+        if let Some(why) = guard::never(&below) {
+            let path = below;
+            return Err(refusal(&Denied::Never { path, why }, &[]));
+        }
+        inside.push(below);
+    }
+    let is_bound = walls.bound(&inside)?;
+    if is_bound && walls.intents.is_empty() {
+        return Ok(());
+    }
+    let active: Vec<&Intent> = walls.intents.iter().collect();
+    for path in &inside {
+        guard::judge(path, &active).map_err(|why| match (&why, &walls.expired) {
+            (Denied::NoIntent, Some(id)) => refusal(&Denied::Expired(id.clone()), &active),
+            _ => refusal(&why, &active),
+        })?;
+    }
+    Ok(())
+}
+
+/// A refusal, with the smallest step that would open it.
+fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
+    let failure = Failure::of(Code::HookDenied, why);
+    match why {
+        Denied::NoIntent => failure.hint(begin()),
+        Denied::Expired(id) => failure.hint(format!(
+            "provost change --agent NAME renew {id}; or manage_change_intent of provost mcp with \
+             action=\"renew\""
+        )),
+        Denied::Never { .. } => failure.hint("leave it alone"),
+        Denied::Forbidden { intent_id, .. } => failure.hint(format!(
+            "finish {intent_id}, and start a change that permits it"
+        )),
+        Denied::Outside {
+            path, intent_id, ..
+        } => {
+            let own = active.iter().find(|one| one.intent_id == *intent_id);
+            let entries = own.map(|one| one.scope.allowed_files.as_slice());
+            let mut words = String::new();
+            for entry in entries.unwrap_or_default().iter().take(5).chain([path]) {
+                words += &format!(" --file '{entry}'");
+            }
+            failure.hint(format!(
+                "finish or clear {intent_id}, then provost change --agent NAME analyze, then provost \
+                 change --agent NAME start 'WHY'{words}"
+            ))
+        }
+    }
+}
+
+/// Where a write to `path` would go, links followed; an error where that cannot be said.
+fn resolve(cwd: &Path, path: &str) -> Result<PathBuf, Failure> {
+    let unclear = |what: &str| denied(format!("`{path}` {what}, so it cannot be judged"));
+    if !cwd.is_absolute() {
+        return Err(unclear("is seen from a directory that is no absolute path"));
+    }
+    let mut real = PathBuf::new();
+    let mut is_new = false;
+    for part in cwd.join(path).components() {
+        match part {
+            Component::Prefix(_) | Component::CurDir => {}
+            Component::RootDir => real.push("/"),
+            Component::ParentDir if is_new => return Err(unclear("leads out of nothing")),
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::Normal(name) => {
+                real.push(name);
+                if is_new {
+                    continue;
+                }
+                match real.canonicalize() {
+                    Ok(there) => real = there,
+                    Err(error)
+                        if error.kind() == io::ErrorKind::NotFound
+                            && real.symlink_metadata().is_err() =>
+                    {
+                        is_new = true;
+                    }
+                    Err(_) => return Err(unclear("cannot be followed")),
+                }
+            }
+        }
+    }
+    Ok(real)
+}

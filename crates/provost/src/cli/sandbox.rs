@@ -1,0 +1,353 @@
+//! `provost box -- CMD`: any command behind the same walls as an agent.
+
+mod grants;
+mod selftest;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::size;
+use provost_core::tier::Tier;
+use provost_engine::opening::Origin as _;
+use provost_host::machine::user_toolchain;
+use provost_host::sandbox::{
+    self, Command, Control, Ended, How, Launcher, Network, Profile, SandboxError, Stdin,
+};
+use serde_json::json;
+use signal_hook::consts::SIGINT;
+
+use super::duration::seconds;
+use super::limits::Limits;
+use super::net::Net;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::origin::GitOrigin;
+use crate::places::Places;
+use crate::show::{Reader, print_message};
+use crate::traffic;
+
+// Run any command behind the same walls as an agent: no home, no network but what is granted,
+// nothing but the system's programs, your toolchains and what is allowed.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Inside, the root holds the system's programs and the toolchains along your PATH, read-only, and
+what --read and --allow name, at the places they have outside. Nothing else is there: not your
+home, not your environment. The command starts in the last directory that --allow names; without
+one in an empty home that is gone afterwards. Its output is passed on as it comes.
+
+The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
+long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
+itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
+for a machine that lacks something. With --json the last line of stderr is an object that says how it
+ended or why the box was refused; stdout is the command's alone.
+
+A path must not lead through a symbolic link: what is written has to be what was named. Of paths
+inside each other the deeper one decides. A `.git` or `.provost` in a directory that --allow names
+can be read and not written, unless --allow names it too; tier landlock cannot hold that, and says
+so.
+
+Examples:
+  provost box selftest
+  provost box -- my-agent --version
+  provost box --allow . -- cargo test
+  provost box --net example.com:443 -- curl -sS https://example.com/
+  provost box --read /srv/data --timeout 20m -- du -sh /srv/data")]
+pub(super) struct SandboxCommand {
+    #[command(subcommand)]
+    instead: Option<Instead>,
+
+    /// A directory or file that the command may write, at the same place inside.
+    #[arg(long, value_name = "PATH")]
+    allow: Vec<PathBuf>,
+
+    /// A directory or file that the command may read, at the same place inside.
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+
+    /// How long the command may take: 90s, 20m, 2h or 1d.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
+    timeout: u64,
+
+    /// What the box is made of: `namespaces`, or `landlock` where there are none. A weaker one is
+    /// never taken by itself.
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
+
+    #[command(flatten)]
+    net: Net,
+
+    #[command(flatten)]
+    limits: Limits,
+
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+// What can be done with a box but running a command in it.
+#[derive(Subcommand)]
+enum Instead {
+    Selftest(selftest::Selftest),
+}
+
+pub(super) fn run(boxed: SandboxCommand, reader: Reader) -> Outcome {
+    match &boxed.instead {
+        Some(Instead::Selftest(selftest)) => selftest::run(selftest),
+        None => aside(in_a_box(boxed), reader),
+    }
+}
+
+/// Tells a program the answer on stderr, because stdout belongs to the command that ran.
+pub(super) fn aside(outcome: Outcome, reader: Reader) -> Outcome {
+    if reader == Reader::Person {
+        return outcome;
+    }
+    let answer = outcome.unwrap_or_else(|failure| failure.verdict().into());
+    print_message(&answer.json.to_string());
+    Ok(Answer {
+        exit: answer.exit,
+        ..Answer::silent()
+    })
+}
+
+fn in_a_box(boxed: SandboxCommand) -> Outcome {
+    let mut profile = Profile::of_tier(boxed.tier);
+    user_toolchain().add_to(&mut profile);
+    let read = places(&boxed.read, grants::readable)?;
+    let allow = places(&boxed.allow, grants::writable)?;
+    if let Some(directory) = allow.iter().rfind(|path| path.is_dir()) {
+        profile.workdir.clone_from(directory);
+    }
+    let grants = grants::grants(&allow, &read, profile.tier)?;
+    for mount in grants.mounts {
+        profile.add(mount);
+    }
+    profile.limits.wall_seconds = boxed.timeout;
+    boxed.limits.hold(&mut profile.limits);
+    boxed.net.open(&mut profile);
+    if profile.network == Network::Loopback && is_loopback_off()? {
+        profile.network = Network::Deny;
+        print_message("provost box: loopback off, by `[sandbox]` of provost.toml at HEAD");
+    }
+    let scratch = Scratch::make()?;
+    let command = scratch.command(boxed.command, Stdin::Null);
+    let running =
+        Launcher::own().start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))?;
+    for hole in profile.holes() {
+        let tier = profile.tier;
+        print_message(&format!(
+            "provost box: tier {tier} does not stop this: {}",
+            hole.words
+        ));
+    }
+    for path in grants.open {
+        let (tier, path) = (profile.tier, path.display());
+        print_message(&format!(
+            "provost box: tier {tier} does not stop this: `{path}` can be written"
+        ));
+    }
+    let mut shown = Shown::default();
+    let mut follow = |_| {
+        shown.copy(&command);
+        Control::Continue
+    };
+    let ended = running.wait(&mut follow);
+    shown.copy(&command);
+    let mut answer = outcome("provost box", &profile, ended)?;
+    answer.json["tier"] = json!(profile.tier);
+    answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
+    Ok(answer)
+}
+
+/// Whether the policy of the repository around this directory turns loopback off.
+fn is_loopback_off() -> Result<bool, Failure> {
+    let Ok(place) = Places::around(Path::new(".")) else {
+        return Ok(false);
+    };
+    let origin = GitOrigin(&place.repo);
+    // Without a commit there is no policy.
+    let Ok(head) = origin.resolve("HEAD") else {
+        return Ok(false);
+    };
+    Ok(origin.policy(&origin.tree(&head)?)?.loopback_off)
+}
+
+fn places(
+    paths: &[PathBuf],
+    place: fn(&Path) -> Result<PathBuf, Failure>,
+) -> Result<Vec<PathBuf>, Failure> {
+    paths.iter().map(|path| place(path)).collect()
+}
+
+/// What became of a command that `who` ran in a box.
+pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, SandboxError>) -> Outcome {
+    let ended = match ended {
+        Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
+        ended => ended?,
+    };
+    for line in traffic::lines(&ended.network) {
+        print_message(&format!("{who}: network: {line}"));
+    }
+    let mut answer = answer(who, ended.how, &profile.limits);
+    answer.json["network"] = json!(ended.network);
+    Ok(answer)
+}
+
+/// The statuses that `timeout` and shells give to what did not end by itself.
+const TOO_LONG: u8 = 124;
+const TOO_MUCH: u8 = 125;
+const NOT_RUNNABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
+const SIGNALLED: i32 = 128;
+
+fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
+    let byte = |status: i32| u8::try_from(status).unwrap_or(u8::MAX);
+    let (status, words) = match how {
+        How::Exited(status) => (byte(status), None),
+        How::Signalled(signal) => (
+            byte(SIGNALLED + signal),
+            Some(format!("was ended by signal {signal}")),
+        ),
+        How::TimedOut => (
+            TOO_LONG,
+            Some("did not end in time and was ended".to_owned()),
+        ),
+        How::OutputLimit => (TOO_MUCH, Some("wrote too much and was ended".to_owned())),
+        How::MemoryLimit => (
+            TOO_MUCH,
+            Some(format!(
+                "used more than {} of memory and was ended (--memory)",
+                size::render(limits.memory_bytes)
+            )),
+        ),
+        How::ProcessLimit => (
+            TOO_MUCH,
+            Some(format!(
+                "used up its {} processes and was ended (--processes)",
+                limits.processes
+            )),
+        ),
+        How::DiskLimit => (TOO_MUCH, Some("filled the disk and was ended".to_owned())),
+        How::InodeLimit => (
+            TOO_MUCH,
+            Some("made too many files and was ended".to_owned()),
+        ),
+        How::NoProgress => (TOO_LONG, Some("got nowhere and was ended".to_owned())),
+        How::Cancelled => (byte(SIGNALLED + SIGINT), Some("was cancelled".to_owned())),
+    };
+    // Stdout belongs to the command.
+    if let Some(words) = words {
+        print_message(&format!("{who}: the command {words}"));
+    }
+    Answer {
+        exit: Exit::Of(status),
+        json: json!({ "how": how, "status": status }),
+        text: String::new(),
+    }
+}
+
+/// A program that the box was made for and that could not be executed in it.
+fn not_started(who: &str, error: &SandboxError) -> Answer {
+    let (status, reason) = match error {
+        SandboxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
+        SandboxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
+        other => (NOT_RUNNABLE, other.to_string()),
+    };
+    print_message(&format!("{who}: {}", error.exec_words().trim_end()));
+    Answer {
+        exit: Exit::Of(status),
+        json: json!({ "how": "not_started", "status": status, "reason": reason }),
+        text: String::new(),
+    }
+}
+
+/// A private directory for the streams, gone when the command is.
+pub(super) struct Scratch(sandbox::Scratch);
+
+impl Scratch {
+    pub(super) fn make() -> Result<Self, Failure> {
+        let place = std::env::temp_dir();
+        let made = || -> io::Result<Self> {
+            let scratch = Self(sandbox::Scratch::make(&place)?);
+            for path in [scratch.stdout(), scratch.stderr()] {
+                let mut options = fs::OpenOptions::new();
+                options
+                    .write(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(path)?;
+            }
+            Ok(scratch)
+        };
+        made().map_err(|error| {
+            Failure::new(Code::HostFailed, format!("`{}`: {error}", place.display()))
+        })
+    }
+
+    /// `argv` with its streams in here.
+    pub(super) fn command(&self, argv: Vec<String>, stdin: Stdin) -> Command {
+        Command {
+            argv,
+            stdin,
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+        }
+    }
+
+    fn stdout(&self) -> PathBuf {
+        self.0.path().join("stdout")
+    }
+
+    fn stderr(&self) -> PathBuf {
+        self.0.path().join("stderr")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+/// How much of the streams was shown already.
+#[derive(Default)]
+pub(super) struct Shown {
+    stdout: u64,
+    stderr: u64,
+}
+
+impl Shown {
+    pub(super) fn copy(&mut self, command: &Command) {
+        self.stdout += pass(&command.stdout, self.stdout, &mut io::stdout());
+        self.stderr += pass(&command.stderr, self.stderr, &mut io::stderr());
+    }
+}
+
+/// Passes on what a file has grown by; the command's own bytes are not ours to change.
+fn pass(path: &Path, from: u64, out: &mut dyn io::Write) -> u64 {
+    use std::io::{Read as _, Seek as _};
+    let mut passed = 0;
+    let mut copy = || -> io::Result<()> {
+        let mut file = fs::File::open(path)?;
+        file.seek(io::SeekFrom::Start(from))?;
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            let length = file.read(&mut chunk)?;
+            if length == 0 {
+                return out.flush();
+            }
+            // What was begun counts as passed on: nothing is ever shown twice.
+            passed += length as u64;
+            out.write_all(&chunk[..length])?;
+        }
+    };
+    // A reader that went away misses the rest; the command is not ended by that.
+    let _ = copy();
+    passed
+}

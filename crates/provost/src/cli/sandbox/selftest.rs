@@ -1,0 +1,102 @@
+//! `provost box selftest`: lets a probe attack the box, and says what every attempt came to.
+
+use clap::Args;
+use provost_core::exit::Exit;
+use provost_core::tier::Tier;
+use provost_core::wording::counted;
+use provost_host::machine::user_toolchain;
+use provost_host::sandbox::selftest::{self, Outside, Probe, Report};
+use provost_host::sandbox::{Launcher, Network, Profile, SandboxError, Wall};
+use serde_json::json;
+
+use crate::answer::{Answer, Outcome};
+
+/// Attack the box from inside, now, and say what every attempt came to.
+///
+/// What runs remember of earlier self-tests is not asked. The exit status is 4 if anything got out.
+#[derive(Args)]
+pub(in crate::cli) struct Selftest {
+    /// What the box is made of: `namespaces` or `landlock`.
+    #[arg(long, value_name = "TIER", default_value_t)]
+    tier: Tier,
+}
+
+pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
+    let tier = selftest.tier;
+    let networks: &[(&str, Network)] = match tier {
+        Tier::Namespaces => &[("deny", Network::Deny), ("loopback", Network::Loopback)],
+        // It has no network of its own.
+        Tier::Landlock => &[("deny", Network::Deny)],
+    };
+    let mut boxes = Vec::new();
+    for (name, network) in networks {
+        boxes.push((*name, attack(tier, network.clone())?));
+    }
+    let held = boxes.iter().all(|(_, report)| report.held());
+    let mut text = String::new();
+    for (name, report) in &boxes {
+        text += &format!("box of tier `{tier}` with network `{name}`\n");
+        for probe in &report.probes {
+            text += &line(probe, report);
+        }
+    }
+    text += &conclusion(&boxes);
+    let as_json = |(name, report): &(&str, Report)| json!({ "network": name, "held": report.held(), "report": report });
+    Ok(Answer {
+        exit: if held { Exit::Yes } else { Exit::Lacking },
+        json: json!({
+            "held": held,
+            "tier": tier,
+            "boxes": boxes.iter().map(as_json).collect::<Vec<_>>(),
+        }),
+        text,
+    })
+}
+
+fn attack(tier: Tier, network: Network) -> Result<Report, SandboxError> {
+    let launcher = Launcher::own();
+    let mut profile = Profile::of_tier(tier);
+    user_toolchain().add_to(&mut profile);
+    profile.network = network;
+    let outside = Outside::new(&launcher)?;
+    selftest::run(&launcher, &profile, &outside)
+}
+
+fn line(probe: &Probe, report: &Report) -> String {
+    let mark = match probe.held {
+        true => "ok",
+        false if report.tier.excuses(report.processes, &probe.name) => "hole",
+        false => "OUT",
+    };
+    let walls: Vec<&str> = probe.walls.iter().map(|wall| Wall::name(*wall)).collect();
+    let line = format!(
+        "{mark:<5}{:<18} {:<32} {}",
+        probe.name,
+        walls.join(", "),
+        probe.note
+    );
+    format!("{}\n", line.trim_end())
+}
+
+fn conclusion(boxes: &[(&str, Report)]) -> String {
+    let probes: usize = boxes.iter().map(|(_, report)| report.probes.len()).sum();
+    let leaks: usize = boxes.iter().map(|(_, report)| report.leaks().count()).sum();
+    if boxes.iter().all(|(_, report)| report.held()) {
+        let open = |(_, report): &(&str, Report)| {
+            let open = report.probes.iter().filter(|probe| !probe.held);
+            open.count()
+        };
+        let through = match boxes.iter().map(open).sum::<usize>() {
+            0 => String::new(),
+            count => format!(" {count} of them through declared holes of the tier, else"),
+        };
+        return format!("{},{through} nothing got out\n", counted(probes, "probe"));
+    }
+    if leaks == 0 {
+        return "a probe did not come to its end: provost explain SANDBOX_LEAKS\n".to_owned();
+    }
+    format!(
+        "{}, {leaks} got out: provost explain SANDBOX_LEAKS\n",
+        counted(probes, "probe")
+    )
+}

@@ -1,0 +1,479 @@
+//! Finds the repository, the runtime root and the cache: where everything is kept.
+
+mod refused;
+mod root;
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use provost_core::bundle::verify::Pins;
+use provost_core::code::Code;
+use provost_core::object::sha256;
+use provost_core::path::is_segment;
+use provost_core::user_secret::Secret;
+use provost_core::wording::counted;
+use provost_engine::change::ports::IntentRegistry as _;
+use provost_host::git::{GitError, Repository};
+use provost_host::keys::KeysError;
+use provost_host::process_owner;
+use provost_host::user_state::{UserState, UserStateError};
+use provost_store::driven::LiveRegistry;
+use provost_store::registry::Registry;
+
+use crate::answer::Failure;
+pub(crate) use root::Standing;
+
+/// The registry, in the runtime root.
+const REGISTRY: &str = "registry.db";
+
+/// The places of one repository.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The repository.
+    pub(crate) repo: Repository,
+    /// Runs and the registry.
+    pub(crate) root: PathBuf,
+    /// Workspaces and whatever can be made again; only those who write there need it.
+    cache: Result<PathBuf, NoHome>,
+    /// Whose the runtime root is.
+    standing: Standing,
+    /// The secret of this user, once somebody asked for it.
+    secret: OnceLock<Option<Secret>>,
+}
+
+/// Something that left evidence here.
+pub(crate) enum Evidence {
+    /// A run, by its id.
+    Run(String),
+    /// A plan or a chain, by its directory.
+    Record(PathBuf),
+    /// A controlled change, by its id.
+    Change(String),
+}
+
+/// Nothing says where the caches of this user are.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("neither HOME nor XDG_CACHE_HOME is set")]
+pub(crate) struct NoHome;
+
+impl Places {
+    /// The places of the repository that the current directory is in, with a runtime root of this
+    /// user.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        Self::of(&here()?)
+    }
+
+    /// The places of the repository that `directory` is in, with a runtime root of this user.
+    pub(crate) fn of(directory: &Path) -> Result<Self, Failure> {
+        let mut place = Self::around(directory)?;
+        place.judge()?;
+        match place.standing {
+            Standing::Own | Standing::New => Ok(place),
+            // Where no secret can be had, that is what is wrong.
+            Standing::Foreign => {
+                let own = place.own()?;
+                if own.load().map_err(refused)?.is_none() {
+                    own.can_be_made().map_err(refused)?;
+                }
+                Err(root::foreign(&place.root, &root::whose(&own)))
+            }
+        }
+    }
+
+    /// The same for somebody who only looks: the runtime root may be foreign.
+    pub(crate) fn look() -> Result<Self, Failure> {
+        Self::look_at(&here()?)
+    }
+
+    /// The same of the repository that `directory` is in.
+    pub(crate) fn look_at(directory: &Path) -> Result<Self, Failure> {
+        let mut place = Self::around(directory)?;
+        if place.root.symlink_metadata().is_ok() {
+            place.judge()?;
+        } else {
+            place.standing = Standing::New;
+        }
+        Ok(place)
+    }
+
+    /// The places of the repository that `directory` is in, for somebody who leaves its runtime root
+    /// alone.
+    pub(crate) fn around(directory: &Path) -> Result<Self, Failure> {
+        let repo = Repository::discover(directory).map_err(|error| match error {
+            GitError::NoProgram => Failure::of(Code::GitMissing, &error),
+            _ => Failure::of(Code::NotARepository, &error)
+                .hint("go into a git repository, or make one with `git init`"),
+        })?;
+        let root = match std::env::var_os("PROVOST_ROOT") {
+            Some(root) => std::path::absolute(&root).unwrap_or_else(|_| PathBuf::from(root)),
+            None => repo
+                .top()
+                .unwrap_or_else(|| repo.common_dir())
+                .join(".provost"),
+        };
+        let id = sha256(repo.common_dir().as_os_str().as_encoded_bytes());
+        let cache = cache_root().map(|root| root.join(&id[..16]));
+        Ok(Self {
+            repo,
+            root,
+            cache,
+            standing: Standing::Foreign,
+            secret: OnceLock::new(),
+        })
+    }
+
+    /// Finds out whose the runtime root is, and refuses one that must not be looked at.
+    fn judge(&mut self) -> Result<(), Failure> {
+        let own = self.own().ok();
+        self.standing = root::standing(&self.root, own.as_ref())?;
+        root::untracked(&self.repo, &self.root, own.as_ref())
+    }
+
+    /// Whether the runtime root is somebody else's.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.standing == Standing::Foreign
+    }
+
+    /// What makes things this user's own.
+    pub(crate) fn own(&self) -> Result<UserState, Failure> {
+        let top = self.repo.top().unwrap_or_else(|| self.repo.common_dir());
+        UserState::find(top).map_err(refused)
+    }
+
+    /// The secret of this user, made if there is none.
+    pub(crate) fn secret(&self) -> Result<Secret, Failure> {
+        self.own()?.load_or_create().map_err(refused)
+    }
+
+    /// The secret of this user, if there is one that can be used.
+    pub(crate) fn known_secret(&self) -> Option<&Secret> {
+        let load = || self.own().ok()?.load().ok().flatten();
+        self.secret.get_or_init(load).as_ref()
+    }
+
+    /// Where workspaces are made.
+    pub(crate) fn cache(&self) -> Result<&Path, Failure> {
+        let cache = self.cache.as_deref();
+        cache.map_err(|error| Failure::of(Code::HostFailed, error))
+    }
+
+    /// Makes the directories that are not there yet, and keeps git's eyes off them.
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
+        self.prepare_for(|| Ok(()))
+    }
+
+    /// The same around something `other` that may be missing; if anything is, no directory stays that
+    /// was not there before.
+    pub(crate) fn prepare_for<T>(
+        &self,
+        other: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut new = Vec::new();
+        let made = [Ok(self.root.join("runs")), self.cache().map(Path::to_owned)]
+            .into_iter()
+            .try_for_each(|directory| {
+                let directory = directory?;
+                new.extend(missing_parts(&directory));
+                make(&directory)
+            });
+        let done = made.and_then(|()| other());
+        let done = done.and_then(|other| self.settle().map(|()| other));
+        if done.is_err() {
+            for directory in new.iter().rev() {
+                // One that somebody put something into meanwhile stays.
+                let _ = fs::remove_dir(directory);
+            }
+        }
+        done
+    }
+
+    /// Where boards are kept, one directory for each run of a planner.
+    pub(crate) fn boards(&self) -> PathBuf {
+        self.root.join("boards")
+    }
+
+    /// Makes the directory for boards, and keeps git's eyes off it.
+    pub(crate) fn prepare_boards(&self) -> Result<(), Failure> {
+        make(&self.boards())?;
+        self.settle()
+    }
+
+    /// Where the evidence of controlled changes is kept, one directory for each intent.
+    pub(crate) fn changes(&self) -> PathBuf {
+        self.root.join("changes")
+    }
+
+    /// Makes the directory for controlled changes, and keeps git's eyes off it.
+    pub(crate) fn prepare_changes(&self) -> Result<(), Failure> {
+        make(&self.changes())?;
+        self.settle()
+    }
+
+    /// Where what planners were asked and answered is kept, one directory for each plan.
+    pub(crate) fn plans(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+
+    /// Where chains are kept, one directory for each.
+    pub(crate) fn chains(&self) -> PathBuf {
+        self.root.join("chains")
+    }
+
+    /// Where what detached runs print is kept, two files for each.
+    pub(crate) fn detached(&self) -> PathBuf {
+        self.root.join("detached")
+    }
+
+    /// Makes `directory` of the runtime root, and everything else that a run needs.
+    pub(crate) fn prepare_with(&self, directory: &Path) -> Result<(), Failure> {
+        self.prepare()?;
+        make(directory)
+    }
+
+    /// Where the registry is.
+    pub(crate) fn registry_path(&self) -> PathBuf {
+        self.root.join(REGISTRY)
+    }
+
+    /// Keeps git's eyes off the runtime root, and marks it as this user's own.
+    fn settle(&self) -> Result<(), Failure> {
+        let secret = self.secret()?;
+        self.exclude()?;
+        root::mark(&self.root, &secret)
+    }
+
+    /// Keeps the runtime root out of `git status` without touching a tracked file.
+    fn exclude(&self) -> Result<(), Failure> {
+        let info = self.repo.common_dir().join("info");
+        let path = info.join("exclude");
+        let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_symlink());
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(unusable(&path, &error)),
+        };
+        let mut lines = text.split(|byte| *byte == b'\n');
+        if lines.any(|line| line.trim_ascii() == b"/.provost/") {
+            return Ok(());
+        }
+        if let Some(link) = [&info, &path].into_iter().find(|path| is_link(path)) {
+            let shown = link.display();
+            let reason = format!("`{shown}` is a symbolic link, and nothing is written through it");
+            return Err(Failure::new(Code::LinkRefused, reason).hint(format!(
+                "add the line /.provost/ to `{}` yourself",
+                path.display()
+            )));
+        }
+        fs::create_dir_all(&info).map_err(|error| unusable(&info, &error))?;
+        let gap = if text.is_empty() || text.ends_with(b"\n") {
+            ""
+        } else {
+            "\n"
+        };
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(format!("{gap}/.provost/\n").as_bytes()))
+            .map_err(|error| unusable(&path, &error))
+    }
+
+    /// The directory of the run `run_id`, which may not be there.
+    pub(crate) fn run(&self, run_id: &str) -> PathBuf {
+        self.root.join("runs").join(run_id)
+    }
+
+    /// The ids of all runs, oldest first.
+    pub(crate) fn runs(&self) -> Result<Vec<String>, Failure> {
+        named(&self.root.join("runs"), "run_")
+    }
+
+    /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.
+    pub(crate) fn find_run(&self, text: &str) -> Result<String, Failure> {
+        let mut runs = self.runs()?;
+        if text == "last" {
+            return runs.pop().ok_or_else(|| self.no_run_yet());
+        }
+        match meant(&runs, text, "run")? {
+            Some(run_id) => Ok(run_id),
+            None => Err(self.no_run(text)),
+        }
+    }
+
+    /// What `text` names, or is a part of the name of: a run, a plan, a chain or a change.
+    pub(crate) fn find_evidence(&self, text: &str) -> Result<Evidence, Failure> {
+        let runs = self.runs()?;
+        let plans = named(&self.plans(), "plan_")?;
+        let chains = named(&self.chains(), "chain_")?;
+        let changes = self.all_changes()?;
+        let refused = self.all_refused()?;
+        if text == "last" {
+            return self.find_run(text).map(Evidence::Run);
+        }
+        let all: Vec<String> = [&runs, &plans, &chains, &changes, &refused]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let Some(name) = meant(&all, text, "bundle")? else {
+            return Err(missing(&format!("there is no evidence of `{text}`")));
+        };
+        Ok(if changes.contains(&name) {
+            Evidence::Change(name)
+        } else if plans.contains(&name) {
+            Evidence::Record(self.plans().join(name))
+        } else if chains.contains(&name) {
+            Evidence::Record(self.chains().join(name))
+        } else if refused.contains(&name) {
+            Evidence::Record(self.refused().join(name))
+        } else {
+            Evidence::Run(name)
+        })
+    }
+
+    fn all_changes(&self) -> Result<Vec<String>, Failure> {
+        let is_one = |name: &String| name.len() == 26 && is_segment(name);
+        let all = named(&self.changes(), "")?;
+        Ok(all.into_iter().filter(is_one).collect())
+    }
+
+    /// The controlled change that `text` names, or is a part of the name of.
+    ///
+    /// What goes on is meant before what is over, because a part of a name is typed to go on with it.
+    pub(crate) fn find_change(&self, text: &str) -> Result<Option<String>, Failure> {
+        let all = self.all_changes()?;
+        if all.iter().any(|name| name == text) {
+            return Ok(Some(text.to_owned()));
+        }
+        let mut open = Vec::new();
+        if self.registry_path().exists() {
+            let known = Registry::glance(&self.registry_path(), |registry| {
+                Ok::<_, Failure>(registry.look(None)?.intents)
+            })?;
+            open.extend(known.into_iter().map(|intent| intent.intent_id));
+        }
+        match meant(&open, text, "change")? {
+            Some(name) => Ok(Some(name)),
+            None => meant(&all, text, "change"),
+        }
+    }
+
+    /// Where the chains of the run `run_id` end, as the registry knows; nothing where there is none.
+    pub(crate) fn pins(&self, run_id: &str) -> Result<Pins, Failure> {
+        // A registry that somebody else made pins nothing.
+        if self.is_foreign() || !self.root.join(REGISTRY).exists() {
+            return Ok(Pins::default());
+        }
+        Registry::glance(&self.registry_path(), |registry| Ok(registry.pins(run_id)?))
+    }
+
+    /// Where the chain of the controlled change `intent_id` ends, likewise.
+    pub(crate) fn pins_of_change(&self, intent_id: &str) -> Result<Pins, Failure> {
+        // A registry that somebody else made pins nothing.
+        if self.is_foreign() || !self.root.join(REGISTRY).exists() {
+            return Ok(Pins::default());
+        }
+        Registry::glance(&self.registry_path(), |registry| {
+            Ok(Pins {
+                ledger: registry.pinned_change(intent_id)?,
+                after: None,
+            })
+        })
+    }
+
+    /// The registry of who holds what.
+    pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
+        let registry = Registry::open(&self.root.join(REGISTRY))?;
+        Ok(LiveRegistry {
+            registry,
+            alive: process_owner::alive,
+        })
+    }
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))
+}
+
+/// Why nothing can be told to be this user's own.
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
+pub(crate) fn refused(error: UserStateError) -> Failure {
+    let code = match error {
+        UserStateError::NoPlace | UserStateError::Files(KeysError::Io { .. }) => Code::HostFailed,
+        _ => Code::KeyUnsafe,
+    };
+    Failure::of(code, &error)
+        .hint("what you begin is known to be yours by a secret that is kept there")
+}
+
+/// The parts of the path of `directory` that are not there, outermost first.
+fn missing_parts(directory: &Path) -> Vec<PathBuf> {
+    let parts = directory.ancestors().take_while(|part| !part.exists());
+    let mut parts: Vec<PathBuf> = parts.map(Path::to_owned).collect();
+    parts.reverse();
+    parts
+}
+
+/// Makes a directory that only its user may enter.
+fn make(directory: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| unusable(directory, &error))
+}
+
+/// The names in `directory` that begin with `prefix`, sorted; none if there is no directory.
+pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failure> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unusable(directory, &error)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The one of `names` that `text` is, or else is a part of; nothing if there is none.
+fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
+    if names.iter().any(|name| name == text) {
+        return Ok(Some(text.to_owned()));
+    }
+    let is_part = |name: &&String| !text.is_empty() && name.contains(text);
+    let matching: Vec<&String> = names.iter().filter(is_part).collect();
+    match matching.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some((*name).clone())),
+        many => {
+            let reason = format!("`{text}` could be {}", counted(many.len(), kind));
+            Err(Failure::new(Code::NotFound, reason).hint("type more of the name"))
+        }
+    }
+}
+
+fn missing(reason: &str) -> Failure {
+    Failure::new(Code::NotFound, reason).hint("`provost runs` lists all runs")
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
+}
+
+/// Where caches live: per user, outside every repository.
+pub(crate) fn cache_root() -> Result<PathBuf, NoHome> {
+    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
+        return Ok(PathBuf::from(cache).join("provost"));
+    }
+    match std::env::var_os("HOME").filter(|value| !value.is_empty()) {
+        Some(home) => Ok(PathBuf::from(home).join(".cache/provost")),
+        None => Err(NoHome),
+    }
+}

@@ -1,0 +1,255 @@
+//! Tells whether a runtime root may be used: nothing that came with a checkout passes for one.
+//!
+//! # Invariants
+//!
+//! - A root, or a part of it, that git tracks, that is a link or that is another user's is refused.
+//! - A root that holds anything of ours carries a mark made with this user's secret; without that
+//!   mark it is foreign, and is only looked at.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use provost_core::code::Code;
+use provost_core::gate::command::quote;
+use provost_core::user_secret::{Purpose, Secret};
+use provost_core::wording::counted;
+use provost_host::git::Repository;
+use provost_host::user_state::UserState;
+use rustix::fs::OFlags;
+
+use crate::answer::Failure;
+use crate::show::neutralise;
+
+/// The file that marks a root as this user's own.
+const MARK: &str = "own";
+
+/// What Provost keeps in a root.
+const PARTS: [&str; 18] = [
+    "runs",
+    "refused",
+    "changes",
+    "boards",
+    "plans",
+    "chains",
+    "detached",
+    "cancel",
+    "releases.jsonl",
+    "releases.lock",
+    "hooks.json",
+    "hook-claude.json",
+    "hook-codex.json",
+    "registry.db",
+    "registry.lock",
+    "registry.db-wal",
+    "registry.db-shm",
+    "registry.db-journal",
+];
+
+/// Whose a root is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It holds nothing of ours yet.
+    New,
+    /// This user's own.
+    Own,
+    /// Somebody else made it, or nothing can tell.
+    Foreign,
+}
+
+impl super::Places {
+    /// Says that `count` of the runs here are foreign, and what that was decided by.
+    pub(crate) fn foreign_note(&self, count: usize) -> String {
+        let whose = match self.own() {
+            _ if !self.is_foreign() => String::new(),
+            Ok(own) => format!(": {}; check HOME and XDG_STATE_HOME", whose(&own)),
+            Err(failure) => format!(": {}", failure.reason),
+        };
+        let are = if count == 1 { "is" } else { "are" };
+        let runs = counted(count, "run");
+        format!(
+            "note: {runs} here {are} FOREIGN, not begun by you{whose}; provost explain RUN_FOREIGN\n"
+        )
+    }
+}
+
+/// Whose `root` is; an error if it must not even be looked at.
+pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing, Failure> {
+    let mut holds = false;
+    match root.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::New),
+        Err(error) => return Err(super::unusable(root, &error)),
+        Ok(found) => sound(root, &found)?,
+    }
+    let entries = fs::read_dir(root).map_err(|error| super::unusable(root, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| super::unusable(root, &error))?.path();
+        match path.symlink_metadata() {
+            Ok(found) => {
+                sound(&path, &found)?;
+                let name = path.file_name().and_then(|name| name.to_str());
+                let is_ours = name.is_some_and(|name| PARTS.contains(&name));
+                holds |= is_ours && (!found.is_dir() || !is_empty(&path));
+            }
+            // A file that another process has just replaced or removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(super::unusable(&path, &error)),
+        }
+    }
+    if !holds {
+        return Ok(Standing::New);
+    }
+    // A secret that cannot be used cannot vouch for anything.
+    let secret = own.and_then(|own| own.load().ok().flatten());
+    let mark = secret.map(|secret| is_marked(root, &secret));
+    Ok(match mark {
+        Some(true) => Standing::Own,
+        Some(false) | None => Standing::Foreign,
+    })
+}
+
+/// Refuses a link, and what belongs to another user.
+fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
+    let shown = neutralise(&path.display().to_string());
+    let (wrong, first) = if found.is_symlink() {
+        ("is a symbolic link", "")
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        ("belongs to another user", "call Provost as that user; or ")
+    } else {
+        return Ok(());
+    };
+    let reason = format!("`{shown}` {wrong}, and is neither read nor written");
+    Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
+        "{first}look at it with `ls -l {shown}`, and move it away; the next command makes a new one"
+    )))
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Refuses a `root` that git tracks anything of.
+pub(super) fn untracked(
+    repo: &Repository,
+    root: &Path,
+    own: Option<&UserState>,
+) -> Result<(), Failure> {
+    if repo.top().is_some_and(|top| root.starts_with(top)) {
+        return untracked_by(repo, root, own);
+    }
+    let around = |place: &Path| place.join(".git").symlink_metadata().is_ok();
+    if !root.ancestors().skip(1).any(around) {
+        return Ok(());
+    }
+    let real = root.parent().and_then(|parent| parent.canonicalize().ok());
+    let (Some(parent), Some(name)) = (real, root.file_name()) else {
+        return Ok(());
+    };
+    match Repository::discover(&parent) {
+        Ok(other) => untracked_by(&other, &parent.join(name), own),
+        Err(_) => Ok(()),
+    }
+}
+
+fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Result<(), Failure> {
+    let name = format!("{} {}", repo.common_dir().display(), root.display());
+    let stamp = repo.tracking_stamp();
+    if let (Some(own), Some(stamp)) = (own, &stamp)
+        && own.noted(&name).as_ref() == Some(stamp)
+    {
+        return Ok(());
+    }
+    let found = repo.tracked_at(root);
+    let Some(found) = found.map_err(|error| Failure::of(Code::GitFailed, &error))? else {
+        if let (Some(own), Some(stamp)) = (own, &stamp) {
+            own.note_down(&name, stamp);
+        }
+        return Ok(());
+    };
+    let found = neutralise(&found.to_string());
+    let reason = format!(
+        "git tracks `{found}`, so the runtime root came with the repository; it is not used"
+    );
+    let top = repo.top().unwrap_or_else(|| repo.common_dir());
+    Err(Failure::new(Code::RootUnsafe, reason).hint(away(top, root, &found)))
+}
+
+/// The command that takes the runtime root of a checkout, in which git tracks `found`, out of git and
+/// out of the way.
+///
+/// It works from every directory, and also where the root is only left in the last commit.
+fn away(top: &Path, root: &Path, found: &str) -> String {
+    let depth = root
+        .strip_prefix(top)
+        .map_or(1, |it| it.components().count());
+    let parts: Vec<&str> = found.split('/').take(depth.max(1)).collect();
+    let tracked = quote(&parts.join("/"));
+    let place = top.join(parts.join("/")).display().to_string();
+    let git = format!("git -C {}", quote(&neutralise(&top.display().to_string())));
+    let (from, to) = (neutralise(&place), neutralise(&format!("{place}.foreign")));
+    format!(
+        "{git} rm -r -q --cached --ignore-unmatch {tracked} && mv {} {} && \
+         {git} commit -m 'Remove the runtime root' -- {tracked}",
+        quote(&from),
+        quote(&to)
+    )
+}
+
+/// What is said to a user who would use a root that is another's, which `whose` gives the reason of.
+pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
+    let shown = neutralise(&root.display().to_string());
+    let reason =
+        format!("`{shown}` was not made by you on this machine, so nothing in it is used: {whose}");
+    Failure::new(Code::RootUnsafe, reason).hint(format!(
+        "check that HOME and XDG_STATE_HOME are those it was made with; \
+         `provost runs` and `provost verify` look at it; \
+         if it is not yours, `mv {} {}` begins anew",
+        quote(&shown),
+        quote(&format!("{shown}.foreign"))
+    ))
+}
+
+/// Which secret was looked for, and that it made nothing here.
+pub(super) fn whose(own: &UserState) -> String {
+    let path = neutralise(&own.secret_path().display().to_string());
+    match own.load() {
+        Ok(Some(_)) => format!("the secret in `{path}` did not make it"),
+        Ok(None) => format!("there is no secret in `{path}` that could have made it"),
+        Err(error) => format!("the secret in `{path}` cannot be used: {error}"),
+    }
+}
+
+/// Whether this user made `root`.
+fn is_marked(root: &Path, secret: &Secret) -> bool {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(root.join(MARK));
+    let mut text = String::new();
+    let read = file.and_then(|file| file.take(256).read_to_string(&mut text));
+    let parts = text.trim_end().split_once(' ');
+    read.is_ok() && parts.is_some_and(|(id, mac)| secret.made(mac, Purpose::Root, id.as_bytes()))
+}
+
+/// Marks `root`, which is there, as made by the holder of `secret`.
+pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
+    if is_marked(root, secret) {
+        return Ok(());
+    }
+    let unlucky = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
+    let id = provost_host::ids::trace_id().map_err(|error| unlucky(&error))?;
+    let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
+    let beside = root.join(format!(".{MARK}.{id}"));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options
+        .open(&beside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, root.join(MARK)));
+    written.map_err(|error| super::unusable(&root.join(MARK), &error))
+}

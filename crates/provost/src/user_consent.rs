@@ -1,0 +1,326 @@
+//! Asks this user for what a repository's policy, or an earlier run, would reach or read.
+//!
+//! What runs in a sandbox without network and without secrets needs no question. A place that is
+//! reached and a variable that is read is named by the user: in this very command, or once for each
+//! digest of a part of `provost.toml`, kept outside the repository.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use provost_core::agent::Adapted;
+use provost_core::agent::provider::Login;
+use provost_core::approval::Kind;
+use provost_core::code::Code;
+use provost_core::json;
+use provost_core::net::credential::Credential;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::object::sha256;
+use provost_core::policy::Policy;
+use provost_core::prepare::Step;
+use provost_core::run::fact::{Opened, Reviewer};
+use serde_json::{Value, json};
+
+use crate::answer::Failure;
+use crate::places::Places;
+use crate::show::{neutralise, print_message};
+
+/// A part of a policy that the user has to agree to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// What it does, in words that follow "provost.toml".
+    pub(crate) what: String,
+    /// The digest of exactly this part.
+    pub(crate) digest: String,
+}
+
+impl Wanted {
+    fn of(part: &Value, what: &str) -> Self {
+        Self {
+            what: neutralise(what),
+            digest: sha256(json::canonical(part).as_bytes()),
+        }
+    }
+}
+
+/// What the user typed in this very command.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Typed<'a> {
+    /// The agent, by its name.
+    pub(crate) agent: Option<&'a str>,
+    /// The reviewer, by its name.
+    pub(crate) review: Option<&'a str>,
+    /// Places.
+    pub(crate) places: &'a [Endpoint],
+    /// Secrets for places.
+    pub(crate) credentials: &'a [Credential],
+}
+
+impl Typed<'_> {
+    fn names(&self, place: &Endpoint) -> bool {
+        let with_secret = self.credentials.iter().map(|it| &it.endpoint);
+        self.places.iter().chain(with_secret).any(|it| it == place)
+    }
+}
+
+/// What a policy lets an agent reach and read that the user did not type.
+fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option<Wanted> {
+    let provider = adapted.provider.as_ref()?;
+    let place = &provider.base_url.endpoint;
+    let has_key = typed.credentials.iter().any(|it| it.endpoint == *place);
+    if has_key || provider.login == Login::None && typed.names(place) {
+        return None;
+    }
+    let bare = Adapted {
+        tools: std::collections::BTreeMap::new(),
+        ..adapted.clone()
+    };
+    // The name of a program that everybody knows says where its makers are.
+    let known = named == Some(adapted.adapter.name());
+    if known && adapted.adapter.plain().as_ref() == Some(&bare) {
+        return None;
+    }
+    let key = provider.credential(adapted.adapter);
+    let key = key.filter(|_| provider.is_makers_own(adapted.adapter));
+    let key = key.map_or(String::new(), |key| {
+        format!(", with the key in ${}", key.variable)
+    });
+    let what = format!("lets the agent `{}` reach {place}{key}", adapted.adapter);
+    Some(Wanted::of(&json!({ "agent": bare }), &what))
+}
+
+/// What a policy lets steps of preparation reach.
+fn of_steps(steps: &[Step]) -> Option<Wanted> {
+    let reaching = steps.iter().filter(|step| !step.net.is_empty());
+    let words = reaching.map(|step| {
+        let places: Vec<String> = step.net.iter().map(ToString::to_string).collect();
+        format!("`{}` reach {}", step.name, places.join(", "))
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        return None;
+    }
+    let what = format!("lets the step {}", words.join("; "));
+    Some(Wanted::of(&json!({ "prepare": steps }), &what))
+}
+
+/// What a policy lets contracts from files reach without a question.
+fn of_place(place: &Endpoint) -> Wanted {
+    let what = format!("lets contracts reach {place} unasked");
+    Wanted::of(&json!({ "approve_net": place.to_string() }), &what)
+}
+
+/// Everything in `policy` that its user has to agree to.
+fn of_policy(policy: &Policy) -> Vec<Wanted> {
+    let agents = policy.agents.values().filter_map(|agent| match agent {
+        provost_core::agent::Agent::Adapted(adapted) => of_agent(adapted, None, &Typed::default()),
+        provost_core::agent::Agent::Command(_) => None,
+    });
+    let mut all: Vec<Wanted> = agents.collect();
+    all.extend(of_steps(&policy.prepare));
+    all.extend(policy.approve.net.iter().map(of_place));
+    all
+}
+
+/// Lets the run `opened` begin only if the user typed what it reaches and reads, or agreed to it.
+pub(crate) fn to_run(place: &Places, opened: &Opened, typed: &Typed<'_>) -> Result<(), Failure> {
+    let mut wanted = Vec::new();
+    if let Some(adapted) = opened.adapted.as_ref().filter(|_| !opened.agent_typed) {
+        wanted.extend(of_agent(adapted, typed.agent, typed));
+    }
+    wanted.extend(
+        opened
+            .review
+            .as_ref()
+            .and_then(|it| of_look(it, typed.review, typed)),
+    );
+    wanted.extend(of_rest(opened, typed));
+    require(place, wanted)
+}
+
+/// The same for another try of a run that the user began: its agents were agreed to.
+pub(crate) fn to_retry(place: &Places, opened: &Opened) -> Result<(), Failure> {
+    require(place, of_rest(opened, &Typed::default()))
+}
+
+/// The same for a planner.
+pub(crate) fn to_plan(
+    place: &Places,
+    planner: &Reviewer,
+    typed: &Typed<'_>,
+) -> Result<(), Failure> {
+    require(
+        place,
+        of_look(planner, typed.agent, typed).into_iter().collect(),
+    )
+}
+
+/// The same for steps of preparation.
+pub(crate) fn to_prepare(place: &Places, steps: &[Step]) -> Result<(), Failure> {
+    require(place, of_steps(steps).into_iter().collect())
+}
+
+fn of_look(looker: &Reviewer, named: Option<&str>, typed: &Typed<'_>) -> Option<Wanted> {
+    let adapted = looker.adapted.as_ref().filter(|_| !looker.typed)?;
+    of_agent(adapted, named, typed)
+}
+
+/// What the steps of a run reach, and what its contract reaches by the word of the policy alone.
+fn of_rest(opened: &Opened, typed: &Typed<'_>) -> Vec<Wanted> {
+    let mut wanted: Vec<Wanted> = of_steps(&opened.prepare).into_iter().collect();
+    let extra = opened.contract.x_provost.as_ref();
+    let net = extra.map_or(&[][..], |extra| extra.net.as_slice());
+    let asked = |at: usize| {
+        let path = format!("/x_provost/net/{at}");
+        let of_it =
+            |it: &provost_core::approval::Widening| it.kind == Kind::Network && it.path == path;
+        opened.widenings.iter().any(of_it)
+    };
+    // Whoever types a contract names its places.
+    let places = net.iter().enumerate().filter(|_| !opened.typed);
+    for (at, entry) in places {
+        match Endpoint::parse(entry) {
+            Ok(place) if !typed.names(&place) && !asked(at) => wanted.push(of_place(&place)),
+            // What is no place is refused by the gate.
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// Asks for what was not agreed to yet, or refuses where nobody can be asked.
+fn require(place: &Places, wanted: Vec<Wanted>) -> Result<(), Failure> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let own = place.own()?;
+    for one in wanted {
+        let Wanted { what, digest } = &one;
+        if own.has_agreed(digest).map_err(crate::places::refused)? {
+            continue;
+        }
+        if !asked(&format!(
+            "provost.toml of this repository {what}. Do you agree?"
+        )) {
+            let reason =
+                format!("provost.toml {what}, and you have not agreed to that on this machine");
+            return Err(Failure::new(Code::ConsentNeeded, reason)
+                .hint(format!("provost init --trust {digest}")));
+        }
+        own.agree(digest).map_err(crate::places::refused)?;
+    }
+    Ok(())
+}
+
+/// Keeps that the user agrees to the parts of `policy` that have these `digests`, or to all that
+/// there are; says what they do.
+pub(crate) fn agree(
+    place: &Places,
+    policy: &Policy,
+    digests: Option<&[String]>,
+) -> Result<Vec<Wanted>, Failure> {
+    let all = of_policy(policy);
+    let is_meant = |one: &&Wanted| digests.is_none_or(|digests| digests.contains(&one.digest));
+    let meant: Vec<Wanted> = all.iter().filter(is_meant).cloned().collect();
+    for digest in digests.unwrap_or_default() {
+        if !meant.iter().any(|one| one.digest == *digest) {
+            let reason = format!(
+                "no part of provost.toml has the digest `{}`",
+                neutralise(digest)
+            );
+            return Err(Failure::new(Code::NotFound, reason)
+                .hint("the refusal that told it names the digest of the policy as it is now"));
+        }
+    }
+    let own = place.own()?;
+    for one in &meant {
+        own.agree(&one.digest).map_err(crate::places::refused)?;
+    }
+    Ok(meant)
+}
+
+/// Whether the person at the terminal says yes; where there is none, nobody does.
+fn asked(question: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    print_message(&format!("{question} [y/N]"));
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// Lets a run go on only with secrets that the user names in this very command, each with its place.
+pub(crate) fn to_send(
+    run_id: &str,
+    command: &str,
+    brokered: &[&Credential],
+    named: &[Sent],
+) -> Result<(), Failure> {
+    let is_named = |it: &&&Credential| named.iter().any(|sent| sent.is(it));
+    let missing: Vec<Sent> = brokered
+        .iter()
+        .filter(|it| !is_named(it))
+        .map(|it| Sent::of(it))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = missing
+        .iter()
+        .map(|sent| format!("${} to {}", sent.variable, sent.place))
+        .collect();
+    let words = neutralise(&words.join(", "));
+    if asked(&format!("{run_id} sends {words}. Do you agree?")) {
+        return Ok(());
+    }
+    let reason = format!("{run_id} sends {words}, and you have not named that in this command");
+    let all = brokered
+        .iter()
+        .map(|it| format!(" --send {}", Sent::of(it)));
+    let mut flags: Vec<String> = all.collect();
+    flags.dedup();
+    Err(Failure::new(Code::ConsentNeeded, reason).hint(format!(
+        "provost {command} {run_id}{}",
+        neutralise(&flags.concat())
+    )))
+}
+
+/// A variable, and the place that it is sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sent {
+    variable: String,
+    place: Endpoint,
+}
+
+impl Sent {
+    fn of(credential: &Credential) -> Self {
+        Self {
+            variable: credential.variable.clone(),
+            place: credential.endpoint.clone(),
+        }
+    }
+
+    /// Whether this names what `credential` sends.
+    pub(crate) fn is(&self, credential: &Credential) -> bool {
+        *self == Self::of(credential)
+    }
+}
+
+impl std::fmt::Display for Sent {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}@{}", self.variable, self.place)
+    }
+}
+
+impl std::str::FromStr for Sent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('@').filter(|(name, _)| !name.is_empty());
+        let (variable, place) = parts.ok_or("write NAME@HOST:PORT")?;
+        let place = Endpoint::parse(place).map_err(|error| format!("the host {error}"))?;
+        Ok(Self {
+            variable: variable.to_owned(),
+            place,
+        })
+    }
+}
