@@ -1,6 +1,6 @@
 //! Links the unwinder of the C compiler into the program itself.
 //!
-//! A box is started by a re-exec of the program, and each shared library costs every start. The
+//! A sandbox is started by a re-exec of the program, and each shared library costs every start. The
 //! standard library asks for `libgcc_s`; a linker script of that name gives it the same code from
 //! the archives. Where the compiler has no such archives, the shared library is used.
 

@@ -59,10 +59,10 @@ impl From<std::io::Error> for BenchError {
     }
 }
 
-/// The start of a box, in starts of bubblewrap.
+/// The start of a sandbox, in starts of bubblewrap.
 const BOX_START: f64 = 0.6;
 
-/// The start of a box, in starts of a program that does nothing.
+/// The start of a sandbox, in starts of a program that does nothing.
 const BARE_START: f64 = 6.0;
 
 /// A durable append, in bare writes with a sync: four fifths of the rate.
@@ -83,7 +83,7 @@ pub fn run(length: Length) -> Result<Report, BenchError> {
     let ground = Ground::new()?;
     report.say(&format!("begun with {}", load()));
 
-    boxes(&programs, &ground, length, &mut report)?;
+    sandboxes(&programs, &ground, length, &mut report)?;
     let here = ground.path().display().to_string();
     let appends = programs.example(
         "append_bench",
@@ -143,27 +143,30 @@ pub fn run_with_peer() -> Result<Report, BenchError> {
     Ok(report)
 }
 
-fn boxes(
+fn sandboxes(
     programs: &Programs,
     ground: &Ground,
     length: Length,
     report: &mut Report,
 ) -> Result<(), BenchError> {
     let turns = length.pick("40", "200");
-    let boxes = programs.example("sandbox_bench", &[turns], ground)?;
-    let (start, bare) = (boxes.of("box"), boxes.of("bare"));
-    if boxes.has("bubblewrap") {
-        let bubblewrap = boxes.of("bubblewrap");
+    let sandboxes = programs.example("sandbox_bench", &[turns], ground)?;
+    let (start, bare) = (sandboxes.of("sandbox"), sandboxes.of("bare"));
+    if sandboxes.has("bubblewrap") {
+        let bubblewrap = sandboxes.of("bubblewrap");
         report.judge("box start : bubblewrap", start, bubblewrap, BOX_START);
-        let (ours, theirs) = (boxes.of("box-work"), boxes.of("bubblewrap-work"));
-        report.tell("box start : bubblewrap, work only", ours, theirs);
+        let (ours, theirs) = (
+            sandboxes.of("sandbox-work"),
+            sandboxes.of("bubblewrap-work"),
+        );
+        report.tell("sandbox start : bubblewrap, work only", ours, theirs);
     } else {
-        report.skip("box start : bubblewrap", "there is no bwrap that works");
+        report.skip("sandbox start : bubblewrap", "there is no bwrap that works");
     }
-    report.judge("box start : true", start, bare, BARE_START);
+    report.judge("sandbox start : true", start, bare, BARE_START);
     report.tell(
-        "self-test of a box : box start",
-        boxes.of("selftest"),
+        "self-test of a sandbox : sandbox start",
+        sandboxes.of("selftest"),
         start,
     );
     Ok(())
@@ -203,7 +206,7 @@ impl Programs {
                 "--example",
                 "workspace_bench",
             ],
-            &["-p", "provost-dialects", "--example", "assignment_bench"],
+            &["-p", "provost-formats", "--example", "assignment_bench"],
             &["-p", "provost-store", "--example", "append_bench"],
         ];
         // One package at a time: together they would share features that only tests ask for.

@@ -1,10 +1,10 @@
-//! Lets hostile programs loose, bare and in every tier of the box, and writes down what got out.
+//! Lets hostile programs loose, bare and in every tier of the sandbox, and writes down what got out.
 //!
 //! The programs are in `tests/escape`, the table is `docs/escape.md`.
 //!
 //! # Invariants
 //!
-//! - An attack counts only if it works without a box; one that never works shows nothing. Some machines
+//! - An attack counts only if it works without a sandbox; one that never works shows nothing. Some machines
 //!   refuse an attack themselves; there it is skipped, unless nothing may be.
 //! - Nothing gets out of tier `namespaces`.
 //! - A column without a result for each attack is no column.
@@ -33,7 +33,7 @@ const TIERS: [(Tier, &[&str]); 2] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tier {
-    /// No box.
+    /// No sandbox.
     Bare,
     Namespaces,
     Landlock,
@@ -87,8 +87,11 @@ pub fn check(root: &Path, program: &Path) -> Result<String, String> {
             "{PAGE}: is not what was seen; run `cargo xtask escape`"
         ));
     }
-    let boxes = columns.len() - 2;
-    Ok(format!("{} attacks, {boxes} boxes{skipped}", attacks.len()))
+    let sandboxes = columns.len() - 2;
+    Ok(format!(
+        "{} attacks, {sandboxes} sandboxes{skipped}",
+        attacks.len()
+    ))
 }
 
 fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String> {
@@ -100,7 +103,7 @@ fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String>
             // A stage of its own: what gets out of one tier must not help in another.
             let stage = Stage::new(&programs, program, &attacks, who)?;
             let before = stage.outside()?;
-            let column = stage.boxed(words, &attacks)?;
+            let column = stage.sandboxed(words, &attacks)?;
             if tier == Tier::Namespaces && stage.outside()? != before {
                 return Err(format!("{} changed files outside", tier.name()));
             }
@@ -112,7 +115,7 @@ fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String>
     Ok((attacks, columns))
 }
 
-/// The attacks that do not work here even without a box, so that they show nothing.
+/// The attacks that do not work here even without a sandbox, so that they show nothing.
 fn idle(attacks: &[Attack], columns: &Columns) -> Vec<String> {
     let mut idle = Vec::new();
     for ((tier, who), outcomes) in columns {
@@ -120,7 +123,7 @@ fn idle(attacks: &[Attack], columns: &Columns) -> Vec<String> {
         for Attack { name, .. } in attacks.iter().filter(able) {
             if *tier == Tier::Bare && outcomes.get(name) == Some(&false) {
                 idle.push(format!(
-                    "{name}: does not work without a box as {}",
+                    "{name}: does not work without a sandbox as {}",
                     who.name()
                 ));
             }
@@ -159,11 +162,11 @@ fn judge(attacks: &[Attack], columns: &Columns) -> Result<(), String> {
 
 fn render(attacks: &[Attack], columns: &Columns) -> String {
     let mut page = format!(
-        "# What gets out of a box\n\n\
+        "# What gets out of a sandbox\n\n\
         Written by `cargo xtask escape`, which lets the {} hostile programs of `tests/escape` loose: \
-        without a box,\nwhere each of them gets what it wants, and in each tier, as root and as an \
+        without a sandbox,\nwhere each of them gets what it wants, and in each tier, as root and as an \
         ordinary user. `./test` compares.\nAn attack that only root can make is made by the user \
-        too, and has to fail in a box as well.\n\n",
+        too, and has to fail in a sandbox as well.\n\n",
         attacks.len()
     );
     let tiers = TIERS.map(|(tier, _)| tier);

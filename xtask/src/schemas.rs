@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use provost_dialects::schema::formats;
+use provost_formats::schema::formats;
 
 /// Writes every schema below `root`.
 pub fn write(root: &Path) -> io::Result<()> {

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - An adapter runs with its own sandbox and prompts off, because the box is the sandbox, and with
-//!   every tool off that would act outside the box: the provider's web search, agents of its own.
+//! - An adapter runs with its own sandbox and prompts off, because the sandbox is the sandbox, and with
+//!   every tool off that would act outside the sandbox: the provider's web search, agents of its own.
 //! - What an agent prints is data. It is read within limits; what is not understood is counted.
-//! - A key never enters the box: the agent speaks plainly to the proxy, which adds it outside.
+//! - A key never enters the sandbox: the agent speaks plainly to the proxy, which adds it outside.
 
 pub mod background;
 mod claude;
@@ -135,7 +135,7 @@ pub struct Adapted {
 }
 
 impl Adapted {
-    /// The program that is looked for along PATH; a command is looked for in the box.
+    /// The program that is looked for along PATH; a command is looked for in the sandbox.
     pub fn program(&self) -> Option<&'static str> {
         self.adapter.program()
     }

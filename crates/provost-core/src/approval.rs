@@ -46,7 +46,7 @@ pub struct Unasked {
     pub net: Vec<Endpoint>,
     /// Agents whose contracts are taken like those of a person.
     pub authors: Vec<String>,
-    /// The weakest box.
+    /// The weakest sandbox.
     pub tier: Tier,
     /// Whether commands may run fewer tests than before.
     pub fewer_tests: bool,
@@ -83,7 +83,7 @@ pub enum Kind {
     IdleCommand,
     /// A place of the network.
     Network,
-    /// A weaker box.
+    /// A weaker sandbox.
     Tier,
 }
 
@@ -130,7 +130,7 @@ pub fn widenings(
         && tier.parse().is_ok_and(|tier: Tier| tier < unasked.tier)
     {
         let words = format!(
-            "`{}` is a box that does not stop all that one of tier `{}` stops",
+            "`{}` is a sandbox that does not stop all that one of tier `{}` stops",
             plain(tier),
             unasked.tier
         );

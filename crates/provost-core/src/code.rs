@@ -145,7 +145,7 @@ catalogue! {
     Cancelled = "CANCELLED" => No,
 
     // The network.
-    /// A program in a box asked for a place of the network that is not granted.
+    /// A program in a sandbox asked for a place of the network that is not granted.
     NetworkRefused = "NETWORK_REFUSED" => No,
     /// A place of the network that is granted does not answer.
     NetworkUnreachable = "NETWORK_UNREACHABLE" => Lacking,
@@ -177,7 +177,7 @@ catalogue! {
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,
-    /// The program of an acceptance command is not in its box.
+    /// The program of an acceptance command is not in its sandbox.
     AcceptanceUnstartable = "ACCEPTANCE_UNSTARTABLE" => No,
     /// An acceptance command ran fewer tests than on the base, or none.
     TestsFewer = "TESTS_FEWER" => No,
@@ -209,9 +209,9 @@ catalogue! {
     LinkRefused = "LINK_REFUSED" => No,
 
     // The environment.
-    /// The box tier the contract asks for is not to be had here.
+    /// The sandbox tier the contract asks for is not to be had here.
     SandboxUnavailable = "SANDBOX_UNAVAILABLE" | "BOX_UNAVAILABLE" => Lacking,
-    /// The box did not hold in its self-test.
+    /// The sandbox did not hold in its self-test.
     SandboxLeaks = "SANDBOX_LEAKS" | "BOX_LEAKS" => Lacking,
     /// git is missing or too old.
     GitMissing = "GIT_MISSING" => Lacking,

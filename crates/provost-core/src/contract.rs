@@ -85,7 +85,7 @@ pub struct Contract {
     pub net: Vec<Endpoint>,
     /// Whether sandboxes have a loopback of their own; a policy may still turn it off.
     pub loopback: bool,
-    /// What every box of the run is made of.
+    /// What every sandbox of the run is made of.
     pub tier: Tier,
     /// Whether nothing may change, because the contract is for an audit.
     pub audit: bool,
@@ -271,7 +271,7 @@ fn permissions(document: &Document, problems: &mut Problems) {
         Shell::Never => {}
         Shell::Deny => problems.add(
             "/tool_permissions/shell",
-            "`deny` cannot be kept for a command agent; `never` lets the box decide",
+            "`deny` cannot be kept for a command agent; `never` lets the sandbox decide",
         ),
         Shell::OnRequest | Shell::Untrusted => problems.add(
             "/tool_permissions/shell",
@@ -330,7 +330,7 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         permit: _,
     } = extension;
     if let Some(tier) = tier {
-        boxed(&tier, &net, loopback, problems);
+        sandboxed(&tier, &net, loopback, problems);
     }
     let chain = document.handoff_chain.as_ref();
     if chain.is_some_and(|chain| chain.enabled == Some(true)) {
@@ -376,7 +376,7 @@ fn strictness(document: &Document, problems: &mut Problems) {
 }
 
 /// A tier that is not there, or that cannot keep what else the contract says.
-fn boxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Problems) {
+fn sandboxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Problems) {
     let place = "/x_provost/tier";
     match tier.parse() {
         Err(error) => problems.add(place, format!("(`{}`) {error}", tier.escape_debug())),

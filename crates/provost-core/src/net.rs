@@ -1,6 +1,6 @@
 //! Says which places of the network may be reached, and reads what is said on the way there.
 //!
-//! A box has one way out: a proxy of ours. What it decides, and every byte it has to understand
+//! A sandbox has one way out: a proxy of ours. What it decides, and every byte it has to understand
 //! before it decides, is here; sockets are the host's.
 //!
 //! # Invariants

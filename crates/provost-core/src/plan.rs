@@ -37,7 +37,7 @@ use crate::verdict::Verdict;
 /// Where a planner starts; there is nothing in it.
 const START: &str = "/plan";
 
-/// Where what it is asked lies in its box.
+/// Where what it is asked lies in its sandbox.
 pub const REQUEST: &str = "/run/provost/plan/request.json";
 
 /// The files of a record.

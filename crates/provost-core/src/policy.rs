@@ -44,7 +44,7 @@ pub struct Policy {
     pub prepare: Vec<Step>,
     /// Limits of contracts that do not say otherwise.
     pub limits: Asked,
-    /// The weakest box that a contract may ask for.
+    /// The weakest sandbox that a contract may ask for.
     pub least_tier: Tier,
     /// What contracts from files may ask for without a person being asked.
     pub approve: Unasked,

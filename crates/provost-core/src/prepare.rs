@@ -1,4 +1,4 @@
-//! Knows what is made once for many boxes: dependencies, named by what they follow from.
+//! Knows what is made once for many sandboxes: dependencies, named by what they follow from.
 //!
 //! # Invariants
 //!
@@ -25,7 +25,7 @@ use crate::scope::Scope;
 
 /// The most steps of one policy.
 const MOST_STEPS: usize = 16;
-/// Variables that say where a box keeps its things, or what its walls are.
+/// Variables that say where a sandbox keeps its things, or what its walls are.
 const RESERVED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"];
 /// Places in a home, with the variables that lead a tool there wherever its user keeps them.
 const HOMES: [(&str, &[(&str, &str)]); 4] = [
@@ -46,7 +46,7 @@ const HOMES: [(&str, &[(&str, &str)]); 4] = [
 /// Variables of [`HOMES`] that keep a tool from the network, and so are not for the step itself.
 const OFFLINE: [&str; 3] = ["CARGO_NET_OFFLINE", "GOPROXY", "UV_OFFLINE"];
 
-/// Something that is made once, in a box, and read by many.
+/// Something that is made once, in a sandbox, and read by many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -61,7 +61,7 @@ pub struct Step {
     /// Places of the network that it may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<Endpoint>,
-    /// Variables of the step, and of every box that has its outputs.
+    /// Variables of the step, and of every sandbox that has its outputs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
@@ -72,7 +72,7 @@ pub struct Step {
 pub enum Output {
     /// In the workspace.
     Tree(RepoPath),
-    /// In the home of the box; written with `~/`.
+    /// In the home of the sandbox; written with `~/`.
     Home(RepoPath),
 }
 
@@ -251,7 +251,7 @@ fn variable((name, value): (&String, &String)) -> Result<(), String> {
         return Err(format!("env: `{name}` is no name of a variable"));
     }
     if RESERVED.contains(&name.as_str()) || name.starts_with("PROVOST_") {
-        return Err(format!("env: `{name}` belongs to the box"));
+        return Err(format!("env: `{name}` belongs to the sandbox"));
     }
     if value.contains('\0') {
         return Err(format!("env: `{name}` holds a NUL"));
@@ -275,7 +275,7 @@ impl Step {
         Ok(found)
     }
 
-    /// The variables of the step while it is made, or of a box that has its outputs; `home` is
+    /// The variables of the step while it is made, or of a sandbox that has its outputs; `home` is
     /// where `~/` leads.
     pub fn variables(&self, home: &str, used: Use) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();

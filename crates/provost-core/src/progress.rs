@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-/// The signs of life of a box, seen from outside. All times are since its beginning.
+/// The signs of life of a sandbox, seen from outside. All times are since its beginning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inactivity {
     said: u64,

@@ -8,7 +8,7 @@
 //!   still judges what was captured, and the first refusal stays the answer.
 //! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
 //! - A contract that needs the word of a person waits for it before anything is begun.
-//! - An attempt that is mended stays in the state with its refusal; see [`fix`].
+//! - An attempt that is fixed stays in the state with its refusal; see [`fix`].
 
 mod consent;
 mod cross_tests;
@@ -39,7 +39,7 @@ pub enum Step {
     Prepare,
     /// Make the private directory of an attempt.
     Workspace,
-    /// Let a probe try to get out of the box.
+    /// Let a probe try to get out of the sandbox.
     Selftest,
     /// Let the agent work.
     Agent,
@@ -55,7 +55,7 @@ pub enum Step {
     OldTests,
     /// Run them on the base with the tests of the candidate; nothing follows from it.
     NewTests,
-    /// Wait, and write the contract of an attempt that mends this one.
+    /// Wait, and write the contract of an attempt that fixes this one.
     Fix,
     /// Leave a branch with exactly the candidate.
     Publish,

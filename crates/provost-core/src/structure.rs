@@ -373,7 +373,7 @@ impl Category {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Worth mending.
+    /// Worth fixing.
     Warning,
     /// Dear to leave.
     Critical,

@@ -1,6 +1,6 @@
-//! How strong a box is, and what each strength does not stop.
+//! How strong a sandbox is, and what each strength does not stop.
 //!
-//! A tier is asked for by name and is had to the letter: a box that cannot be made as asked is
+//! A tier is asked for by name and is had to the letter: a sandbox that cannot be made as asked is
 //! refused, and never replaced by a weaker one.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a box is made of; the stronger one is the greater one.
+/// What a sandbox is made of; the stronger one is the greater one.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -22,7 +22,7 @@ pub enum Tier {
     Namespaces,
 }
 
-/// Whose processes a box of tier `namespaces` sees in its `/proc`.
+/// Whose processes a sandbox of tier `namespaces` sees in its `/proc`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
@@ -40,7 +40,7 @@ impl Processes {
     }
 }
 
-/// Something that a box does not stop.
+/// Something that a sandbox does not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// What, in words.
@@ -51,7 +51,7 @@ pub struct Gap {
 
 /// What a read-only view of the outer `/proc` shows.
 const OUTER_PROCESSES: Gap = Gap {
-    words: "the processes around the box are listed in /proc with their command lines; their \
+    words: "the processes around the sandbox are listed in /proc with their command lines; their \
             environment, memory and files are not readable",
     probes: &["processes_hidden"],
 };
@@ -126,7 +126,7 @@ impl Tier {
         }
     }
 
-    /// What a box of this tier does not stop.
+    /// What a sandbox of this tier does not stop.
     pub fn holes(self, processes: Processes) -> &'static [Gap] {
         match (self, processes) {
             (Self::Landlock, _) => &LANDLOCK,
@@ -150,7 +150,7 @@ impl fmt::Display for Tier {
 
 /// A word that is the name of no tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no tier of the box; there are `namespaces` and `landlock`")]
+#[error("is no tier of the sandbox; there are `namespaces` and `landlock`")]
 pub struct NoTier;
 
 impl FromStr for Tier {

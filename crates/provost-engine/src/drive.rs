@@ -212,7 +212,7 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         }),
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
         Effect::Review(order) => return fix::review(ports, state, &order),
-        Effect::Fix(order) => return fix::mend(ports, state, &order),
+        Effect::Fix(order) => return fix::fix(ports, state, &order),
         Effect::Accept(order) => watched(ports, state, |host, watch| {
             host.accept(&order, watch).map(Fact::TestsRan)
         }),

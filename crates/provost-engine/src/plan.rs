@@ -28,9 +28,9 @@ use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
 /// Lets somebody look at a tree.
 pub trait PlannerHost {
-    /// Lets whoever `order` names look until it ends or `watch` ends it, in a box that a probe tried
+    /// Lets whoever `order` names look until it ends or `watch` ends it, in a sandbox that a probe tried
     /// to get out of. A command is `told` what it has to know. When the call returns, every process
-    /// of the box is dead.
+    /// of the sandbox is dead.
     fn look(
         &mut self,
         order: &ReadOnlyRun,

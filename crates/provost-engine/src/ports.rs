@@ -96,7 +96,7 @@ impl PortError {
 /// Does things to the machine, for one run.
 ///
 /// Everything but [`Host::agent`] may be done twice: after a crash nobody knows whether it had
-/// been done. When a call that runs a box returns, every process of that box is dead.
+/// been done. When a call that runs a sandbox returns, every process of that sandbox is dead.
 pub trait Host {
     /// Keeps the base commit of a run by a ref of ours, before any record names it.
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
@@ -111,7 +111,7 @@ pub trait Host {
     /// Makes the private directory of an attempt at the base commit, anew if it is there.
     fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError>;
 
-    /// Lets probes try to get out of the boxes of the run, through the same profiles.
+    /// Lets probes try to get out of the sandboxes of the run, through the same profiles.
     fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError>;
 
     /// Lets the agent work until it ends or `watch` ends it.

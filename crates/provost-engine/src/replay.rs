@@ -56,7 +56,7 @@ pub trait ReplayHost {
         paths: &[RawPath],
     ) -> Result<Vec<u8>, PortError>;
 
-    /// The kernel that makes the boxes.
+    /// The kernel that makes the sandboxes.
     fn kernel(&mut self) -> Result<String, PortError>;
 
     /// Removes what the replay left in the cache.
@@ -293,7 +293,7 @@ fn again(chapter: &mut Chapter<'_, '_>, start: &ReplayStart) -> Result<Differenc
     }
     if let Some(test) = &state.tested {
         let kernel = chapter.ports.target.kernel()?;
-        found.soft("box kernel", &json!(test.kernel), &json!(kernel));
+        found.soft("sandbox kernel", &json!(test.kernel), &json!(kernel));
     }
     Ok(found)
 }

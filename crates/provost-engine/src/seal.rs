@@ -189,8 +189,8 @@ fn evidence(
             serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
         put(format.selftest(), test);
     }
-    let mended = state.past.iter().filter_map(|past| past.agent.as_ref());
-    let agents: Vec<_> = mended.chain(&state.agent).collect();
+    let fixed = state.past.iter().filter_map(|past| past.agent.as_ref());
+    let agents: Vec<_> = fixed.chain(&state.agent).collect();
     if !agents.is_empty()
         && let Some(grants) = granted(state)
     {

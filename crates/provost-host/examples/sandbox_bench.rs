@@ -1,4 +1,4 @@
-//! Measures the start of a box against bubblewrap and against a bare start of the same program.
+//! Measures the start of a sandbox against bubblewrap and against a bare start of the same program.
 //!
 //! Prints one line a measure: its name, the median and the quartiles in microseconds, and one with
 //! `-work` for the processor time it took on average, which other programs disturb less. The measures take turns, so
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use provost_host::sandbox::{self, Command, Control, How, Launcher, Profile, Stdin, selftest};
 
-/// As close to a box as bubblewrap comes without a list of what to let in.
+/// As close to a sandbox as bubblewrap comes without a list of what to let in.
 const BUBBLEWRAP: &[&str] = &[
     "--unshare-all",
     "--die-with-parent",
@@ -47,7 +47,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let launcher = Launcher::own();
     let outside = selftest::Outside::new(&launcher)?;
     let mut measures: Vec<(&str, Measure<'_>)> = vec![
-        ("box", Box::new(|| start_box(&profile, scratch.path()))),
+        (
+            "sandbox",
+            Box::new(|| start_sandbox(&profile, scratch.path())),
+        ),
         ("bare", Box::new(|| run(&mut Process::new("/bin/true")))),
         (
             "selftest",
@@ -97,7 +100,7 @@ fn children() -> Result<u32, Box<dyn Error>> {
     Ok(fields.map(str::parse::<u32>).sum::<Result<_, _>>()?)
 }
 
-fn start_box(profile: &Profile, scratch: &Path) -> Result<(), Box<dyn Error>> {
+fn start_sandbox(profile: &Profile, scratch: &Path) -> Result<(), Box<dyn Error>> {
     let command = Command {
         argv: vec!["/bin/true".to_owned()],
         stdin: Stdin::Null,
@@ -107,7 +110,7 @@ fn start_box(profile: &Profile, scratch: &Path) -> Result<(), Box<dyn Error>> {
     let running = sandbox::start(profile, &command, |_| Ok(()))?;
     match running.wait(&mut |_| Control::Continue)?.how {
         How::Exited(0) => Ok(()),
-        other => Err(format!("the box ended with {other:?}").into()),
+        other => Err(format!("the sandbox ended with {other:?}").into()),
     }
 }
 

@@ -101,8 +101,8 @@ impl Ground {
         let place = self.scratch.join(format!("cache/w{turn}"));
         let made = workspace::create_over(&self.repository, &lower, &place, &self.private)?;
         let workspace = begin.elapsed();
-        start_box(&made)?;
-        let in_box = begin.elapsed();
+        start_sandbox(&made)?;
+        let in_sandbox = begin.elapsed();
 
         for path in &self.edited {
             append(&lower.files().join(path), &made.tree.join(path))?;
@@ -131,7 +131,7 @@ impl Ground {
             .to_string();
         let added = self.git(&["worktree", "add", "--quiet", "--detach", &place])?;
         self.git(&["worktree", "remove", "--force", &place])?;
-        Ok([workspace, in_box, copied, added, captured, looked])
+        Ok([workspace, in_sandbox, copied, added, captured, looked])
     }
 
     /// How long a call of git takes.
@@ -151,7 +151,7 @@ impl Ground {
 }
 
 /// Runs a program that does nothing on the workspace.
-fn start_box(made: &Workspace) -> Outcome<()> {
+fn start_sandbox(made: &Workspace) -> Outcome<()> {
     let mut profile = Profile::minimal();
     profile.add(made.mount(Path::new("/workspace")));
     profile.workdir = "/workspace".into();

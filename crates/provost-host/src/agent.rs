@@ -1,4 +1,4 @@
-//! Finds the programs of adapters on this machine, and puts one into a box.
+//! Finds the programs of adapters on this machine, and puts one into a sandbox.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@ use provost_engine::ports::PortError;
 use crate::sandbox::{Mount, Profile};
 pub(crate) use stream::{AgentControl, AgentStream};
 
-/// Where the certificates that vouch for servers are in a box, if the person named some.
+/// Where the certificates that vouch for servers are in a sandbox, if the person named some.
 const CERTIFICATES: &str = "/run/provost/certificates.pem";
 
 /// The program of an adapter, as it is installed here.
@@ -34,7 +34,7 @@ pub struct Installed {
     pub package: PathBuf,
 }
 
-/// The program of `agent`, or why there is none; a command of its own is looked for in the box.
+/// The program of `agent`, or why there is none; a command of its own is looked for in the sandbox.
 pub fn find(agent: &Adapted) -> Result<Option<Installed>, PortError> {
     let Some(program) = agent.program() else {
         return Ok(None);

@@ -11,7 +11,7 @@ pub const RESULTS: &str = "tests";
 /// Logs of steps of preparation that no run asked for.
 pub const PREPARED: &str = "prepared";
 /// Self-tests that held, by the start of the machine.
-pub const BOXES: &str = "boxes";
+pub const SANDBOXES: &str = "sandboxes";
 /// Directories on the way out; also in the runtime root.
 pub const REMOVED: &str = "removed";
 /// Says that overlays work here, since this start of the machine.

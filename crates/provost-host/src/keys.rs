@@ -155,7 +155,7 @@ impl Keys {
         place::make(&self.directory)
     }
 
-    /// Refuses keys that lie in `repository`, where an agent's box could hold them.
+    /// Refuses keys that lie in `repository`, where an agent's sandbox could hold them.
     pub fn outside(self, repository: &Path) -> Result<Self, KeysError> {
         let inside = place::resolved(&self.directory).starts_with(place::resolved(repository));
         if inside {

@@ -1,9 +1,9 @@
-//! Does things to the machine: boxes, git, capture, workspaces, processes.
+//! Does things to the machine: sandboxes, git, capture, workspaces, processes.
 //!
 //! # Invariants
 //!
-//! - Nothing an agent wrote is believed or executed outside a box.
-//! - `unsafe` appears only in the box.
+//! - Nothing an agent wrote is believed or executed outside a sandbox.
+//! - `unsafe` appears only in the sandbox.
 
 pub mod agent;
 pub mod bundle;

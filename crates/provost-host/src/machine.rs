@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Every box's init is written down before its payload starts, so that after a crash the next
+//! - Every sandbox's init is written down before its payload starts, so that after a crash the next
 //!   driver can see it buried before it touches the workspace.
 //! - Nothing is removed before a ref keeps what is in it.
 
@@ -64,7 +64,7 @@ const RESULT_LIMIT: u64 = 256 * 1024;
 /// How many changed paths one run may have: as many as a record can hold and a person can read.
 const MOST_CHANGES: usize = 20_000;
 
-/// How long a box that was left by a crash may take to die.
+/// How long a sandbox that was left by a crash may take to die.
 const BURIAL: Duration = Duration::from_secs(30);
 
 /// One run's hands.
@@ -84,7 +84,7 @@ pub struct Machine {
     sent: Vec<Credential>,
     /// The patch of what was captured, under way.
     patch: Option<EarlyPatch>,
-    /// The shapes of boxes that this process knows to hold.
+    /// The shapes of sandboxes that this process knows to hold.
     proven: RefCell<BTreeSet<String>>,
     /// The files of a tree that were walled last, with the tree and the rules.
     walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
@@ -111,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// Ends the box that an earlier driver may have left at work in `directory`.
+    /// Ends the sandbox that an earlier driver may have left at work in `directory`.
     fn bury(directory: &Path) -> Result<(), PortError> {
         let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
             return Ok(());
@@ -120,7 +120,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Removes one of our directories, with whatever box was at work there.
+    /// Removes one of our directories, with whatever sandbox was at work there.
     fn remove(&self, directory: &Path) -> Result<(), PortError> {
         Self::bury(directory)?;
         workspace::remove(&self.places.cache, directory)
@@ -180,14 +180,14 @@ fn host(doing: &'static str) -> impl Fn(io::Error) -> PortError {
     move |error| PortError::new(Code::HostFailed, format!("cannot {doing}: {error}"))
 }
 
-const BIRTH: &str = "box.json";
+const BIRTH: &str = "sandbox.json";
 
 /// The file beside it that says what has passed to a model so far.
 const LIVE: &str = "live.json";
 
-/// Writes down who the init of a box is; whole or not at all, so what is there can be believed.
+/// Writes down who the init of a sandbox is; whole or not at all, so what is there can be believed.
 fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
-    let beside = directory.join("box.json.new");
+    let beside = directory.join("sandbox.json.new");
     let file = fs::File::create(&beside)?;
     serde_json::to_writer(&file, birth)?;
     file.sync_all()?;

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - The copy holds what the inventory says before the first command starts, or none starts.
-//! - A command runs in a box without network and reaches nothing but the copy and the toolchain.
+//! - A command runs in a sandbox without network and reaches nothing but the copy and the toolchain.
 //! - A command that changes a listed file spoils the trial: the next one would judge other files.
 //!   New files beside them are build output.
 
@@ -22,7 +22,7 @@ use crate::machine::user_toolchain;
 use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, SandboxError, Stdin};
 use crate::workspace::{self, WorkspaceError};
 
-/// Where the copy is in a box.
+/// Where the copy is in a sandbox.
 const TREE: &str = "/workspace";
 
 /// How much of the end of a stream is told.
@@ -48,8 +48,8 @@ pub enum TrialError {
     /// The copy cannot be listed.
     #[error("the copy cannot be listed")]
     Inventory(#[from] InventoryError),
-    /// No box.
-    #[error("the box failed")]
+    /// No sandbox.
+    #[error("the sandbox failed")]
     Box(#[from] SandboxError),
     /// The directory for the copy cannot be made or removed.
     #[error("`{}` cannot be made", path.display())]
@@ -214,7 +214,7 @@ fn exit_code(how: How) -> i32 {
     match how {
         How::Exited(code) => code,
         How::Signalled(signal) => -signal,
-        // The box was killed, and the command with it.
+        // The sandbox was killed, and the command with it.
         How::TimedOut
         | How::OutputLimit
         | How::MemoryLimit

@@ -147,7 +147,7 @@ fn line(path: &'static str) -> Result<String, OwnerError> {
     }
 }
 
-/// Whether `/proc` numbers processes as we do; in a box it may be that of another name space.
+/// Whether `/proc` numbers processes as we do; in a sandbox it may be that of another name space.
 fn proc_counts_as_we_do() -> bool {
     let own = std::process::id().to_string();
     fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own))

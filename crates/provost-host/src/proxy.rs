@@ -1,7 +1,7 @@
-//! The one way out of a box: a proxy for HTTP that lets through what was granted.
+//! The one way out of a sandbox: a proxy for HTTP that lets through what was granted.
 //!
-//! Its listener was made inside the box's network namespace and passed out, so that it accepts
-//! from the box and dials from the host. It speaks HTTP/1: requests with a whole address, and
+//! Its listener was made inside the sandbox's network namespace and passed out, so that it accepts
+//! from the sandbox and dials from the host. It speaks HTTP/1: requests with a whole address, and
 //! tunnels by CONNECT. What is allowed is decided in [`provost_core::net`].
 //!
 //! # Invariants

@@ -89,7 +89,7 @@ impl Workspace {
         }
     }
 
-    /// The workspace as a box has it, at `target`.
+    /// The workspace as a sandbox has it, at `target`.
     pub fn mount(&self, target: &Path) -> Mount {
         let target = target.to_owned();
         if self.lowers.is_empty() {
@@ -304,7 +304,7 @@ fn make_git(
         make_private(&git.join(directory))?;
     }
     let user = "[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n";
-    // In a box the files have another owner than the index remembers.
+    // In a sandbox the files have another owner than the index remembers.
     let core = "bare = false\n\tlogAllRefUpdates = true\n\tcheckStat = minimal";
     let config = config(repo.format(), core) + user;
     let files: [(&str, &[u8]); 6] = [

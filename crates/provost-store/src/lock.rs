@@ -2,7 +2,7 @@
 //!
 //! The lock is a `flock` on a file that is never removed, held for the life of the driver. The
 //! kernel gives it back when the driver dies, however it dies. The descriptor closes on exec, so a
-//! box that outlives its driver does not keep the run busy.
+//! sandbox that outlives its driver does not keep the run busy.
 
 use std::fs::File;
 use std::io::{Read, Write};

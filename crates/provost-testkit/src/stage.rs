@@ -27,7 +27,7 @@ use tempfile::TempDir;
 /// The ordinary user that root also tries things as.
 pub const NOBODY: u32 = 65534;
 
-/// Where programs are looked for, on the host and hence in a box.
+/// Where programs are looked for, on the host and hence in a sandbox.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How long one command may take, on a machine with much else to do.

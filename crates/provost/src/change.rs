@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_core::code::Code;
 use provost_core::lease::Owner;
-use provost_dialects::change::arguments::ArgumentError;
 use provost_engine::change::{ChangeError, Session};
 use provost_engine::ports::PortError;
+use provost_formats::change::arguments::ArgumentError;
 use provost_host::clock;
 use serde_json::{Map, Value, json};
 

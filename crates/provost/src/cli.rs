@@ -53,7 +53,7 @@ use provost_core::exit::Exit;
 use crate::answer::{Failure, Outcome};
 use crate::show::{self, Reader};
 
-/// Puts coding agents under contract: an agent works in a box that cannot exceed its contract, gates
+/// Puts coding agents under contract: an agent works in a sandbox that cannot exceed its contract, gates
 /// judge what it left, and a sealed bundle of evidence comes out.
 #[derive(Parser)]
 #[command(name = "provost", version, arg_required_else_help = true)]
@@ -74,7 +74,7 @@ enum Command {
     Init(init::Init),
     /// Say whether this machine has what runs need.
     Doctor(doctor::Doctor),
-    /// Make dependencies ready for boxes that have no network.
+    /// Make dependencies ready for sandboxes that have no network.
     Prepare(prepare::Prepare),
     /// Watch agents work under contract, in a temporary repository.
     Demo(demo::Demo),
@@ -137,7 +137,7 @@ enum Command {
     /// Run any command behind the same walls as an agent.
     #[command(name = "sandbox", alias = "box")]
     Sandbox(sandbox::SandboxCommand),
-    /// Enter the box that the acceptance commands of a run had.
+    /// Enter the sandbox that the acceptance commands of a run had.
     Shell(shell::Shell),
     /// Judge something by the rules, without running anything.
     #[command(subcommand)]
@@ -307,7 +307,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Change(change) => change::run(&change, reader),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
-        Command::Sandbox(boxed) => sandbox::run(boxed, reader),
+        Command::Sandbox(sandboxed) => sandbox::run(sandboxed, reader),
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),

@@ -10,8 +10,8 @@ use provost_core::contract;
 use provost_core::contract::check;
 use provost_core::contract::document::Document;
 use provost_core::path::RepoPath;
-use provost_dialects::document::{self, Format};
 use provost_engine::drive::Source;
+use provost_formats::document::{self, Format};
 use rustix::fs::OFlags;
 use serde_json::Value;
 

@@ -34,7 +34,7 @@ mod user_consent;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The box launcher is a re-exec of this program; it must not start a thread before that.
+    // The sandbox launcher is a re-exec of this program; it must not start a thread before that.
     provost_host::sandbox::main_if_launcher();
     if cli::hook::agent_hooks::is_asked() {
         return cli::hook::agent_hooks::answer();

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use provost_core::json;
 use provost_core::lease::Owner;
-use provost_dialects::change::tools;
 use provost_engine::change::ports::IntentRegistry as _;
+use provost_formats::change::tools;
 use provost_host::clock;
 use provost_store::registry::Registry;
 use serde_json::{Map, Value, json};

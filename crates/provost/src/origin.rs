@@ -4,9 +4,9 @@ use provost_core::code::Code;
 use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::policy::{self, Policy};
-use provost_dialects::policy as text;
 use provost_engine::opening::Origin;
 use provost_engine::ports::PortError;
+use provost_formats::policy as text;
 use provost_host::git::{GitError, Repository};
 
 /// The repository that a run starts from.

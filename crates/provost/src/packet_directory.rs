@@ -8,8 +8,8 @@ use provost_core::code::Code;
 use provost_core::json::LARGEST;
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
-use provost_dialects::packet::seal::{SEAL, Sealed, Stage};
-use provost_dialects::packet::{self, Document, Found, Packet, Source};
+use provost_formats::packet::seal::{SEAL, Sealed, Stage};
+use provost_formats::packet::{self, Document, Found, Packet, Source};
 
 use provost_host::keys::{Keys, KeysError};
 use provost_host::untrusted_files::{Below, ForeignError};

@@ -155,7 +155,7 @@ fn words(step: Step) -> &'static str {
         Step::Lease => "getting the lease on the scope",
         Step::Prepare => PREPARE,
         Step::Workspace => "making the workspace",
-        Step::Selftest => "testing the box",
+        Step::Selftest => "testing the sandbox",
         Step::Agent => AGENT,
         Step::Capture => "capturing what it left",
         Step::Review => "reviewer at work",

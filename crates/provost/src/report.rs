@@ -235,7 +235,10 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         text += &format!("  network  {}\n", neutralise(&line));
     }
     if let Some(test) = state.tested.as_ref().filter(|test| !test.holes.is_empty()) {
-        text += &format!("  box      tier {}, which does not stop all\n", test.tier);
+        text += &format!(
+            "  sandbox      tier {}, which does not stop all\n",
+            test.tier
+        );
         for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
             text += &format!("           {}\n", neutralise(hole));
         }

@@ -1,4 +1,4 @@
-//! Says what a box asked of the network.
+//! Says what a sandbox asked of the network.
 
 use provost_core::code::Code;
 use provost_core::net::traffic_log::Traffic;

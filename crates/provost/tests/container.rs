@@ -1,4 +1,4 @@
-//! Boxes inside something like a container: a root of its own, and masks over `/proc`.
+//! Sandboxes inside something like a container: a root of its own, and masks over `/proc`.
 
 #[cfg(test)]
 mod tests {
@@ -100,7 +100,7 @@ mod tests {
                     Value::Null
                 };
                 assert_eq!(own["errno"], errno, "{user:?} {masks}");
-                for name in ["box", "box self-test", "box of tier `landlock`"] {
+                for name in ["sandbox", "sandbox self-test", "sandbox of tier `landlock`"] {
                     let row = row(answer, name);
                     assert_eq!(row["state"], "ok", "{user:?} {masks} {row}");
                 }
@@ -121,7 +121,7 @@ mod tests {
             let output = contained(user, "masked", SCRIPT);
             let answer = &output.json;
             assert_eq!(answer["verdict"]["code"], "OK", "{user:?} {output:?}");
-            let holes = answer["box"]["holes"].as_array().unwrap();
+            let holes = answer["sandbox"]["holes"].as_array().unwrap();
             assert_eq!(holes.len(), 1, "{user:?} {answer}");
         }
     }

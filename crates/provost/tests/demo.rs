@@ -30,7 +30,7 @@ mod tests {
         "false_claim",
         "reaching_out",
         "hanging",
-        "mended",
+        "fixed",
         "tampering",
         "landing",
         "moved",

@@ -13,7 +13,7 @@ mod tests {
         stage.ask(&[&["doctor", "--json"], words].concat())
     }
 
-    /// What `box --json` says beside the output of its command.
+    /// What `sandbox --json` says beside the output of its command.
     fn aside(outcome: &Outcome) -> Value {
         let last = outcome.stderr.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|_| panic!("{outcome:?}"))
@@ -49,9 +49,9 @@ mod tests {
             "file system in memory",
             "overlay in memory",
             "landlock",
-            "box of tier `landlock`",
+            "sandbox of tier `landlock`",
             "seccomp",
-            "box",
+            "sandbox",
             "keys",
         ] {
             row(answer, name);
@@ -65,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn a_box_is_attacked_and_its_limits_are_named() {
+    fn a_sandbox_is_attacked_and_its_limits_are_named() {
         let stage = Stage::empty();
         let answer = &doctor(&stage, &[]).json;
-        let test = row(answer, "box self-test");
+        let test = row(answer, "sandbox self-test");
         assert_eq!(test["state"], "ok", "{test}");
         assert!(test["found"].as_str().unwrap().contains("probes"), "{test}");
         for name in [
@@ -137,8 +137,8 @@ mod tests {
                 .contains("user.max_user_namespaces")
         );
         assert_eq!(row(answer, "mount namespace")["state"], "not_tried");
-        assert_eq!(row(answer, "box")["state"], "not_tried");
-        assert_eq!(row(answer, "box of tier `landlock`")["state"], "ok");
+        assert_eq!(row(answer, "sandbox")["state"], "not_tried");
+        assert_eq!(row(answer, "sandbox of tier `landlock`")["state"], "ok");
         let missing = |row: &&Value| row["state"] == "missing";
         let rows = answer["rows"].as_array().unwrap();
         assert_eq!(
@@ -147,26 +147,26 @@ mod tests {
             "one thing is missing"
         );
 
-        // Whoever asks for a box is told the same.
-        let output = without_user_namespaces(&stage, &["box", "--json", "--", "true"]);
+        // Whoever asks for a sandbox is told the same.
+        let output = without_user_namespaces(&stage, &["sandbox", "--json", "--", "true"]);
         let refusal = aside(&output);
         assert_eq!(refusal["details"]["hint"], user["remedy"], "{refusal}");
     }
 
     #[test]
-    fn no_weaker_box_is_taken_by_itself() {
+    fn no_weaker_sandbox_is_taken_by_itself() {
         let stage = Stage::empty();
-        let output = without_user_namespaces(&stage, &["box", "--json", "--", "true"]);
+        let output = without_user_namespaces(&stage, &["sandbox", "--json", "--", "true"]);
         assert_eq!(output.exit, 4, "{output:?}");
         assert_eq!(aside(&output)["code"], "SANDBOX_UNAVAILABLE", "{output:?}");
-        let asked = ["box", "--json", "--tier", "landlock", "--", "true"];
+        let asked = ["sandbox", "--json", "--tier", "landlock", "--", "true"];
         let output = without_user_namespaces(&stage, &asked);
         assert_eq!(output.exit, 0, "{output:?}");
         assert!(output.stderr.contains("does not stop"), "{output:?}");
     }
 
     #[test]
-    fn a_machine_without_boxes_gets_no_half_demo() {
+    fn a_machine_without_sandboxes_gets_no_half_demo() {
         let stage = Stage::empty();
         let output = without_user_namespaces(&stage, &["demo", "--json"]);
         assert_eq!(output.exit, 4, "{output:?}");

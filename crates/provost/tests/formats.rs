@@ -131,7 +131,7 @@ mod tests {
             );
         }
         let named = |name: &str| cases.iter().any(|(_, file)| *file == name);
-        for foreign in provost_dialects::schema::FOREIGN {
+        for foreign in provost_formats::schema::FOREIGN {
             assert!(named(foreign.example), "{}", foreign.example);
         }
     }

@@ -25,7 +25,7 @@ mod tests {
         (outcome.exit, outcome.json)
     }
 
-    /// A stage with a published packet; none if there is no box here.
+    /// A stage with a published packet; none if there is no sandbox here.
     fn published() -> Option<Stage> {
         let stage = stage();
         stage.write("repo/docs/plan.md", "plan\n");

@@ -1,4 +1,4 @@
-//! What a request pays for going through the proxy of a box.
+//! What a request pays for going through the proxy of a sandbox.
 
 use super::{BenchError, Ground, Length, Programs, Report};
 

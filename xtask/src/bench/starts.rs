@@ -1,4 +1,4 @@
-//! Whole processes, from start to exit: runs against starts of a box, small commands against a
+//! Whole processes, from start to exit: runs against starts of a sandbox, small commands against a
 //! program that does nothing, and many judgements against a Python library.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::sample::{Sample, take_turns};
 use super::{BenchError, Ground, Length, Programs, Report, has, table, time};
 
-/// The first trivial run on a base, which tests the base too, in starts of a box.
+/// The first trivial run on a base, which tests the base too, in starts of a sandbox.
 const FIRST_RUN: f64 = 40.0;
 
 /// A later one.
@@ -25,25 +25,35 @@ const CHECK: f64 = 5.0;
 /// Judging an assignment, in validations by `jsonschema`: a hundred times the rate.
 const JUDGE: f64 = 0.01;
 
-/// Whole runs, the first on a base and later ones, between starts of boxes.
+/// Whole runs, the first on a base and later ones, between starts of sandboxes.
 pub(super) fn runs(
     programs: &Programs,
     ground: &Ground,
     length: Length,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    let (mut first, mut later, mut boxes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut later, mut sandboxes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..length.pick(5, 15) {
         let repository = ground.repository()?;
         first.push(ground.run(&programs.provost(), &repository)?);
         later.push(ground.run(&programs.provost(), &repository)?);
-        let start = programs.example("sandbox_bench", &["5", "box"], ground)?;
-        boxes.push(start.of("box").median);
+        let start = programs.example("sandbox_bench", &["5", "sandbox"], ground)?;
+        sandboxes.push(start.of("sandbox").median);
     }
-    let start = Sample::of(boxes);
+    let start = Sample::of(sandboxes);
     let (first, later) = (Sample::of(first), Sample::of(later));
-    report.judge("first run on a base : box start", first, start, FIRST_RUN);
-    report.judge("later run on a base : box start", later, start, LATER_RUN);
+    report.judge(
+        "first run on a base : sandbox start",
+        first,
+        start,
+        FIRST_RUN,
+    );
+    report.judge(
+        "later run on a base : sandbox start",
+        later,
+        start,
+        LATER_RUN,
+    );
     Ok(())
 }
 

@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn measures_are_lines_of_a_name_and_numbers() {
-        let measures = parse("box 12.5 10 14\nappend 3 us\nratio\n\nx y\n");
+        let measures = parse("sandbox 12.5 10 14\nappend 3 us\nratio\n\nx y\n");
         assert!(measures.has("append") && !measures.has("x"));
-        let start = measures.of("box");
+        let start = measures.of("sandbox");
         assert_eq!((start.low, start.median, start.high), (10.0, 12.5, 14.0));
         assert_eq!(measures.of("append"), Sample::exactly(3.0));
         assert!(measures.of("nothing").median.is_nan());

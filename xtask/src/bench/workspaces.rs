@@ -31,7 +31,7 @@ pub(super) fn measure(
     let name = format!("workspace of {files} files : worktree");
     report.judge(&name, workspace, added, WORKSPACE);
     report.tell(
-        "the same with a box : worktree",
+        "the same with a sandbox : worktree",
         found.of("workspace-box"),
         added,
     );

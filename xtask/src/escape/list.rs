@@ -12,7 +12,7 @@ pub(super) struct Attack {
     /// The program and its argument.
     pub(super) name: String,
     pub(super) counts: Counts,
-    /// Who can do it without a box.
+    /// Who can do it without a sandbox.
     pub(super) who: Who,
     /// What it tries.
     pub(super) words: String,

@@ -100,22 +100,22 @@ impl Stage {
         Ok(found)
     }
 
-    /// Which attacks get out of a box that `words` ask for.
-    pub(super) fn boxed(
+    /// Which attacks get out of a sandbox that `words` ask for.
+    pub(super) fn sandboxed(
         &self,
         words: &[&str],
         attacks: &[Attack],
     ) -> Result<BTreeMap<String, bool>, String> {
         let provost = self.directory.path().join("provost");
         let work = self.work();
-        let mut argv = vec![provost.to_string_lossy().into_owned(), "box".to_owned()];
+        let mut argv = vec![provost.to_string_lossy().into_owned(), "sandbox".to_owned()];
         argv.extend(words.iter().map(|word| (*word).to_owned()));
         argv.extend(["--timeout", "3m", "--allow"].map(str::to_owned));
         argv.extend([work.to_string_lossy().into_owned(), "--".to_owned()]);
         self.run(argv, attacks)
     }
 
-    /// Which attacks get out where there is no box.
+    /// Which attacks get out where there is no sandbox.
     pub(super) fn bare(&self, attacks: &[Attack]) -> Result<BTreeMap<String, bool>, String> {
         self.run(Vec::new(), attacks)
     }

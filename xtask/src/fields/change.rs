@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use provost_core::intent::claims::{ClaimText, Known, judge};
 use provost_core::schema::validate::validate;
-use provost_dialects::change::arguments::{self, ArgumentError};
-use provost_dialects::change::tools;
+use provost_formats::change::arguments::{self, ArgumentError};
+use provost_formats::change::tools;
 use serde_json::{Map, Value, json};
 
 use super::probe::{Row, Rows, Said, absent, general, probe_some, walk, words_of};
@@ -98,7 +98,7 @@ fn whole_start() -> Value {
             "allowed_files": ["src/a.py"], "allowed_related": ["src/b.py"],
             "forbidden": ["secret/*"],
         },
-        "intent": "mend it",
+        "intent": "fix it",
         "expected_effects": ["it works"],
         "on_conflict": "block",
         "strictness": "ci",

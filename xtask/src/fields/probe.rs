@@ -12,9 +12,9 @@ use provost_core::package::Operation;
 use provost_core::schema::validate::validate;
 use provost_core::schema::{TASK_CONTRACT, find};
 use provost_core::verdict::Verdict;
-use provost_dialects::child_package;
-use provost_dialects::document::{self, Format};
-use provost_dialects::schema::FOREIGN;
+use provost_formats::child_package;
+use provost_formats::document::{self, Format};
+use provost_formats::schema::FOREIGN;
 use serde_json::{Value, json};
 
 use super::sample;
@@ -337,7 +337,7 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
 fn held_to(contract: &Contract) -> String {
     format!(
         "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        // The loop that mends takes its bounds from the document as written.
+        // The loop that fixes takes its bounds from the document as written.
         contract.document.timeout_retry,
         contract.scope,
         contract.forbid,

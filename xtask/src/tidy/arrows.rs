@@ -53,7 +53,7 @@ const RULES: &[Rule] = &[
         ]),
     },
     Rule {
-        package: "provost-dialects",
+        package: "provost-formats",
         ours: &["provost-core"],
         others: Some(&[
             "granit-parser",
@@ -95,7 +95,7 @@ const RULES: &[Rule] = &[
         package: "provost",
         ours: &[
             "provost-core",
-            "provost-dialects",
+            "provost-formats",
             "provost-engine",
             "provost-host",
             "provost-lens",
@@ -170,7 +170,7 @@ mod tests {
             package("provost-engine", &["provost-core", "provost-host"]),
             package("provost-host", &["provost-core", "provost-store", "rustix"]),
             package("provost-store", &["provost-host dev", "cc build"]),
-            package("provost-dialects", &["provost-core", "provost-host build"]),
+            package("provost-formats", &["provost-core", "provost-host build"]),
             package("provost-shared", &[]),
             package("xtask", &["provost-host"]),
         ];
@@ -179,7 +179,7 @@ mod tests {
              only crates known to be pure are allowed here",
             "provost-engine: may not depend on provost-host: the arrows do not point there",
             "provost-host: may not depend on provost-store: the arrows do not point there",
-            "provost-dialects: may not depend on provost-host: the arrows do not point there",
+            "provost-formats: may not depend on provost-host: the arrows do not point there",
             "provost-shared: a crate that no arrow leads to; give it a place in the house",
         ];
         assert_eq!(lines(&check(&packages)), want);

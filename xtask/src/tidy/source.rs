@@ -4,7 +4,7 @@ use super::house::is_source;
 use super::{Finding, SourceFile};
 
 /// Where `unsafe` may stand.
-const BOXES: &str = "crates/provost-host/src/boxes";
+const BOXES: &str = "crates/provost-host/src/sandbox";
 
 /// Cases that others wrote and nobody edits.
 const CORPUS: &str = "tests/corpus/";
@@ -35,7 +35,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
 
 /// Words that this line of code should not have.
 fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
-    let boxed = path
+    let sandboxed = path
         .strip_prefix(BOXES)
         .is_some_and(|rest| rest.starts_with(['/', '.']));
     let found = [
@@ -46,8 +46,8 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
         (code.contains("todo!"), "`todo!`"),
         (code.contains("unimplemented!"), "`unimplemented!`"),
         (
-            !boxed && has_word(code, "unsafe"),
-            "`unsafe` outside of the boxes",
+            !sandboxed && has_word(code, "unsafe"),
+            "`unsafe` outside of the sandboxes",
         ),
     ];
     found
@@ -135,7 +135,7 @@ mod tests {
             ("unsafe { call() }", 1),
             ("#[unsafe(no_mangle)]", 1),
             ("unsafe_code", 0),
-            ("//! `unsafe` is in the box", 0),
+            ("//! `unsafe` is in the sandbox", 0),
             ("let quote = '\"'; unsafe { call() }", 1),
             ("let quote = '\\\"'; unsafe { call() }", 1),
             ("let text = \"a \\\" b\"; unsafe { call() }", 1),
@@ -152,11 +152,11 @@ mod tests {
     fn unsafe_code_has_one_place() {
         let line = "unsafe { call() }";
         let cases = [
-            ("crates/provost-host/src/boxes/sys.rs", 0),
-            ("crates/provost-host/src/boxes.rs", 0),
-            ("crates/provost-host/src/boxes_too.rs", 1),
+            ("crates/provost-host/src/sandbox/sys.rs", 0),
+            ("crates/provost-host/src/sandbox.rs", 0),
+            ("crates/provost-host/src/sandbox_too.rs", 1),
             ("crates/provost-host/src/git.rs", 1),
-            ("crates/provost-core/src/boxes/sys.rs", 1),
+            ("crates/provost-core/src/sandbox/sys.rs", 1),
         ];
         for (path, want) in cases {
             assert_eq!(count(path, line), want, "{path}");

@@ -1,4 +1,4 @@
-//! Says how the program of an adapter is started in a box.
+//! Says how the program of an adapter is started in a sandbox.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::contract::output::Output;
 use crate::net::credential::DUMMY;
 use crate::{plan, review};
 
-/// Where the schema of the answer is in the box.
+/// Where the schema of the answer is in the sandbox.
 const SCHEMA: &str = "/run/provost/answer.schema.json";
 
-/// Where the settings of Gemini CLI are in the box; they go before those of any other place.
+/// Where the settings of Gemini CLI are in the sandbox; they go before those of any other place.
 const SETTINGS: &str = "/run/provost/gemini.settings.json";
 
 /// What Gemini CLI loads first, so that the tree does not steer it.
 const BLINKERS: (&str, &str) = ("/run/provost/gemini.cjs", include_str!("launch/gemini.cjs"));
 
-/// Tools of Gemini CLI that act inside the box and nowhere else; it gets no others.
+/// Tools of Gemini CLI that act inside the sandbox and nowhere else; it gets no others.
 const GEMINI_READS: [&str; 6] = [
     "glob",
     "grep_search",
@@ -37,7 +37,7 @@ const GEMINI_WRITES: [&str; 3] = ["replace", "write_file", "write_todos"];
 /// A name that no file and no server has.
 const NOTHING: &str = "provost-none";
 
-/// Tools of Claude Code that act inside the box and nowhere else; it gets no others.
+/// Tools of Claude Code that act inside the sandbox and nowhere else; it gets no others.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
 
 /// Those that a reviewer or a planner gets: it reads, and runs what reads.
@@ -331,7 +331,7 @@ fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
     })
 }
 
-/// The files that the program finds, beside those of the tree, by their place in the box.
+/// The files that the program finds, beside those of the tree, by their place in the sandbox.
 pub fn files(agent: &Adapted, answer: Answer) -> Vec<(&'static str, String)> {
     let schema = answer.schema().map(|schema| (SCHEMA, schema.to_string()));
     let settings = match agent.adapter {

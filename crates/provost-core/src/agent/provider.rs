@@ -25,7 +25,7 @@ pub struct Provider {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Login {
-    /// Not at all: the proxy adds it, outside the box.
+    /// Not at all: the proxy adds it, outside the sandbox.
     #[default]
     Brokered,
     /// There is none; the agent speaks to its model itself, through a tunnel if it is encrypted.

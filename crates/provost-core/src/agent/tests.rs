@@ -333,7 +333,7 @@ fn an_address_has_one_spelling_and_holds_nothing_odd() {
 }
 
 #[test]
-fn the_programs_get_neither_a_key_nor_a_way_around_the_box() {
+fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
     for adapter in Adapter::NAMED {
         let mut agent = agent(adapter);
         agent.model = Some("m-1".to_owned());
@@ -354,7 +354,10 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_box() {
         assert!(words.contains(own) && words.contains(off), "{words}");
         assert!(!words.contains("WebSearch"), "{words}");
         let all = format!("{words} {environment:?}");
-        assert!(!all.contains("https://"), "the box speaks plainly: {all}");
+        assert!(
+            !all.contains("https://"),
+            "the sandbox speaks plainly: {all}"
+        );
     }
     let gemini = agent(Adapter::Gemini);
     for (answer, writes) in [(Answer::Bound, true), (Answer::Review, false)] {

@@ -2,7 +2,7 @@
 //!
 //! *Hard* is what follows from the sealed trees and the rules: trees, changed files, the answers of
 //! gates, how commands ended, how many tests they ran. *Soft* is what a machine may do differently
-//! another time: how long something took, what was printed, which box and kernel it was.
+//! another time: how long something took, what was printed, which sandbox and kernel it was.
 
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ impl Differences {
             &json!(again.altered),
         );
         self.soft(
-            format!("{side} box profile"),
+            format!("{side} sandbox profile"),
             &json!(sealed.profile),
             &json!(again.profile),
         );

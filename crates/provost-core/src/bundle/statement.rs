@@ -126,7 +126,7 @@ pub struct RunPredicate {
     pub ledger_head: LedgerHead,
     /// The digest of `manifest.json`.
     pub manifest_sha256: Sha256,
-    /// What the agent was kept in; absent when the run never came to a box.
+    /// What the agent was kept in; absent when the run never came to a sandbox.
     #[serde(default, alias = "box", skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxFacts>,
     /// How the acceptance commands ended.
@@ -171,7 +171,7 @@ impl LedgerHead {
 pub struct SandboxFacts {
     /// How strong it is.
     pub tier: String,
-    /// What a box of this tier does not stop, in words.
+    /// What a sandbox of this tier does not stop, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<String>,
     /// The kernel that enforced it.

@@ -295,7 +295,7 @@ pub struct Extension {
     /// Paths that may not be touched, even inside the scope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
-    /// What every box is made of: `namespaces`, or `landlock` where there are none.
+    /// What every sandbox is made of: `namespaces`, or `landlock` where there are none.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
     /// Hosts and ports that may be reached.

@@ -1,4 +1,4 @@
-//! The limits of a box beside the wall clock: what may be asked for, and what holds otherwise.
+//! The limits of a sandbox beside the wall clock: what may be asked for, and what holds otherwise.
 //!
 //! # Invariants
 //!
@@ -20,10 +20,10 @@ closed! {
         Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
     )]
     pub struct Asked {
-        /// Seconds after which a box is ended that neither prints nor changes a file; 1 second to
+        /// Seconds after which a sandbox is ended that neither prints nor changes a file; 1 second to
         /// 7 days, 10 minutes if left out.
         pub no_progress_sec?: u64,
-        /// Memory that all processes of a box use together; 64 MiB to 1 TiB, 8 GiB if left out.
+        /// Memory that all processes of a sandbox use together; 64 MiB to 1 TiB, 8 GiB if left out.
         pub memory_bytes?: u64,
         /// Processes and threads at a time; 16 to 65536, 4096 if left out.
         pub processes?: u64,
@@ -37,7 +37,7 @@ closed! {
     }
 }
 
-/// When a box is ended, beside the wall clock.
+/// When a sandbox is ended, beside the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// How long it may get nowhere.

@@ -62,7 +62,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "forbidden_actions",
-        "In words, for the agent; the box and the gates decide.",
+        "In words, for the agent; the sandbox and the gates decide.",
     ),
     ("owner_agent", "Who asked."),
     ("assigned_agent", "Who works."),

@@ -29,11 +29,11 @@ pub struct Typed {
     pub target: Option<String>,
     /// When the agent, or one acceptance command, is ended.
     pub timeout_sec: u64,
-    /// How often another attempt may mend what was refused.
+    /// How often another attempt may fix what was refused.
     pub max_retries: u32,
     /// When it is ended for other reasons.
     pub limits: Asked,
-    /// What the boxes are made of, instead of the strongest.
+    /// What the sandboxes are made of, instead of the strongest.
     pub tier: Option<Tier>,
     /// The places of the network that the agent may reach.
     pub net: Vec<Endpoint>,

@@ -1,4 +1,4 @@
-//! Says which secret the proxy adds to which requests, so that the box never holds it.
+//! Says which secret the proxy adds to which requests, so that the sandbox never holds it.
 //!
 //! A credential is written as `https://HOST[:PORT] FIELD: text $NAME`, where `NAME` is a variable
 //! in the environment of Provost. Only the name is ever written down.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::{Endpoint, EndpointError};
 use super::field;
 
-/// What a variable in the box holds in place of the secret.
+/// What a variable in the sandbox holds in place of the secret.
 pub const DUMMY: &str = "kept-outside-the-box";
 
 /// How the proxy speaks to a server.
@@ -39,7 +39,7 @@ impl Transport {
 pub struct Credential {
     /// The place.
     pub endpoint: Endpoint,
-    /// How the proxy speaks to it; the box always speaks plainly to the proxy.
+    /// How the proxy speaks to it; the sandbox always speaks plainly to the proxy.
     pub transport: Transport,
     /// The name of the field.
     pub field: String,

@@ -1,4 +1,4 @@
-//! Counts what a box asked of the network.
+//! Counts what a sandbox asked of the network.
 //!
 //! Paths, queries, fields and bodies are never noted: they hold secrets and other people's data.
 
@@ -36,7 +36,7 @@ pub struct Traffic {
     pub received: u64,
 }
 
-/// What a box asked of the network so far.
+/// What a sandbox asked of the network so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrafficLog(BTreeMap<(String, String, Code), Traffic>);
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_cannot_make_the_book_grow_without_end() {
+    fn a_sandbox_cannot_make_the_book_grow_without_end() {
         let mut book = TrafficLog::default();
         for number in 0..5000 {
             book.add(one(&format!("h{number}:1"), Code::NetworkRefused));

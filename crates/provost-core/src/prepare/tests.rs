@@ -81,7 +81,7 @@ fn steps_that_cannot_be_done_are_refused() {
             raw("x", "make", &["a"], &["b", "b/c"]),
             "`b` and `b/c` lie in each other",
         ),
-        (with("PATH", "/x"), "env: `PATH` belongs to the box"),
+        (with("PATH", "/x"), "env: `PATH` belongs to the sandbox"),
         (with("A=B", "x"), "env: `A=B` is no name"),
         (net("*:443"), "net: `*:443` holds a wildcard"),
     ];

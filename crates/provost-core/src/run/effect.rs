@@ -31,7 +31,7 @@ use crate::review::Worker;
 use crate::scope::Scope;
 use crate::tier::Tier;
 
-/// Where the checkout is in a box; always the same, so that build caches fit.
+/// Where the checkout is in a sandbox; always the same, so that build caches fit.
 pub const TREE: &str = "/workspace";
 
 /// What a step asks for.
@@ -43,7 +43,7 @@ pub enum Effect {
     Prepare(Prepare),
     /// A private directory.
     Workspace(Workspace),
-    /// Probes in the boxes that this run will have.
+    /// Probes in the sandboxes that this run will have.
     Selftest(Box<Selftest>),
     /// This agent at work.
     Agent(Box<Agent>),
@@ -53,7 +53,7 @@ pub enum Effect {
     Review(Box<Review>),
     /// A round of the acceptance commands.
     Accept(Accept),
-    /// The contract of an attempt that mends this one, not before its time.
+    /// The contract of an attempt that fixes this one, not before its time.
     Fix(Fix),
     /// A branch with the candidate.
     Publish(Publish),
@@ -107,15 +107,15 @@ pub struct Workspace {
     pub attempt: u32,
     /// What the work starts from.
     pub base: Base,
-    /// What the directory holds: the tree of the base, or of a candidate that is to be mended.
+    /// What the directory holds: the tree of the base, or of a candidate that is to be fixed.
     pub tree: Oid,
     /// How it is to be made.
     pub choice: WorkspaceChoice,
-    /// What the boxes around it are made of.
+    /// What the sandboxes around it are made of.
     pub tier: Tier,
 }
 
-/// An agent, and the box around it.
+/// An agent, and the sandbox around it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// The run, as the agent may know it.
@@ -138,7 +138,7 @@ pub struct Agent {
     pub adaptation: Option<Adaptation>,
     /// Its contract, as written.
     pub contract: Document,
-    /// What its box is made of.
+    /// What its sandbox is made of.
     pub tier: Tier,
     /// What it may not write, whatever its scope is.
     pub walls: WriteProtection,
@@ -171,7 +171,7 @@ pub struct Review {
     pub worker: Worker,
 }
 
-/// Somebody who looks at a tree and says something about it, and the box around it.
+/// Somebody who looks at a tree and says something about it, and the sandbox around it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadOnlyRun {
     /// The run, or the plan, as it may know it.
@@ -192,7 +192,7 @@ pub struct ReadOnlyRun {
     pub named_by: NamedBy,
     /// How it is spoken to, if it is a program that is known.
     pub adaptation: Option<Adaptation>,
-    /// What its box is made of.
+    /// What its sandbox is made of.
     pub tier: Tier,
     /// When it is ended.
     pub time_limit: Duration,
@@ -213,7 +213,7 @@ pub struct ReadOnlyRun {
 /// A file that lies beside the tree for whoever looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// Where it is in the box; all papers of one look are in one directory.
+    /// Where it is in the sandbox; all papers of one look are in one directory.
     pub place: &'static str,
     /// The variable that names that place.
     pub variable: &'static str,
@@ -221,7 +221,7 @@ pub struct InputFile {
     pub bytes: Vec<u8>,
 }
 
-/// The boxes of a run, to be tried before anybody works in them.
+/// The sandboxes of a run, to be tried before anybody works in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selftest {
     /// Who will have the one.
@@ -259,7 +259,7 @@ impl Adaptation {
     }
 }
 
-/// The contract of an attempt that mends.
+/// The contract of an attempt that fixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
     /// When it may begin, in milliseconds since 1970.
@@ -333,7 +333,7 @@ pub struct Accept {
     pub base: Base,
     /// How a workspace is to be made.
     pub choice: WorkspaceChoice,
-    /// What their boxes are made of.
+    /// What their sandboxes are made of.
     pub tier: Tier,
     /// The commands, in this order.
     pub tests: Vec<Test>,
@@ -347,7 +347,7 @@ pub struct Accept {
     pub loopback: bool,
     /// The directory of the bundle for what they print.
     pub logs: String,
-    /// Rounds that the chains of this run vouch for; one of the same tree, commands and box is not
+    /// Rounds that the chains of this run vouch for; one of the same tree, commands and sandbox is not
     /// made twice.
     pub evidence: Vec<TestRun>,
 }
@@ -421,7 +421,7 @@ pub enum NoEffect {
     /// Nobody is to review.
     #[error("there is no reviewer")]
     NoReviewer,
-    /// Nothing is to be mended.
-    #[error("there is nothing to mend")]
+    /// Nothing is to be fixed.
+    #[error("there is nothing to fix")]
     NothingToMend,
 }

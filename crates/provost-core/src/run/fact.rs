@@ -108,10 +108,10 @@ pub enum Fact {
     /// The private directory is there.
     #[serde(rename = "WORKTREE_CREATED")]
     Workspace(Placed),
-    /// A probe tried to get out of the box.
+    /// A probe tried to get out of the sandbox.
     #[serde(rename = "SANDBOX_TESTED", alias = "BOX_TESTED")]
     Tested(SandboxTest),
-    /// The agent ended and every process of its box is dead.
+    /// The agent ended and every process of its sandbox is dead.
     #[serde(rename = "AGENT_ENDED")]
     AgentEnded(AgentRun),
     /// The agent was lost with its driver.
@@ -129,13 +129,13 @@ pub enum Fact {
     /// A gate found something out of scope or out of policy, or a sandbox stopped it.
     #[serde(rename = "policy_violation")]
     Violation(Violation),
-    /// The reviewer ended and every process of its box is dead.
+    /// The reviewer ended and every process of its sandbox is dead.
     #[serde(rename = "REVIEW_RESULT")]
     Reviewed(Box<ReviewRun>),
     /// The acceptance commands ran.
     #[serde(rename = "TEST_RESULT")]
     TestsRan(TestRun),
-    /// Another attempt is to mend what a gate refused.
+    /// Another attempt is to fix what a gate refused.
     #[serde(rename = "FIX_LOOP_TRIGGERED")]
     Triggered(Trigger),
     /// The contract of that attempt is written, and it begins.
@@ -144,7 +144,7 @@ pub enum Fact {
     /// No further attempt is left.
     #[serde(rename = "FIX_LOOP_EXHAUSTED")]
     Exhausted {
-        /// How many there were to mend the first one.
+        /// How many there were to fix the first one.
         fixes: u32,
     },
     /// A branch holds exactly the candidate.
@@ -218,7 +218,7 @@ pub struct Opened {
     /// What the resolved view of the role refers to, as it is at the base; nothing if nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub references: Option<BTreeMap<String, Referred>>,
-    /// The weakest box that the repository's policy at the base accepts.
+    /// The weakest sandbox that the repository's policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,
     /// In what the contract goes beyond what the policy at the base lets pass unasked.

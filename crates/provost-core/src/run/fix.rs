@@ -1,10 +1,10 @@
-//! The fix loop: which refusals another attempt may mend, and under which contract.
+//! The fix loop: which refusals another attempt may fix, and under which contract.
 //!
 //! # Invariants
 //!
 //! - The contract of a fix grants exactly what the first one grants. It says more about the task, and
 //!   names the evidence; [`beyond`] refuses any other difference.
-//! - Only a reviewer's refusal and a failed acceptance command are mended: never a change beyond the
+//! - Only a reviewer's refusal and a failed acceptance command are fixed: never a change beyond the
 //!   contract, a changed tree, or a machine that failed.
 //! - The candidate that was refused is where the next attempt begins, unless the contract wants it
 //!   reset; it is judged against the base in any case.
@@ -34,7 +34,7 @@ const MOST_LOGS: usize = 8;
 /// The longest name of a task.
 const LONGEST_NAME: usize = 128;
 
-/// An attempt whose work a gate refused, and that another one mends.
+/// An attempt whose work a gate refused, and that another one fixes.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EarlierAttempt {
@@ -59,7 +59,7 @@ pub struct EarlierAttempt {
 /// A file of the bundle that shows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// What it is called in the contract, and in the box.
+    /// What it is called in the contract, and in the sandbox.
     pub name: String,
     /// Its place in the bundle.
     pub file: String,
@@ -68,8 +68,8 @@ pub struct Evidence {
 }
 
 impl State {
-    /// The gate whose refusal another attempt may mend, if that is what ended this one.
-    pub(super) fn mendable(&self) -> Option<Gate> {
+    /// The gate whose refusal another attempt may fix, if that is what ended this one.
+    pub(super) fn fixable(&self) -> Option<Gate> {
         let refusal = self.refusal.as_ref()?;
         let gate = match refusal.code {
             Code::ReviewRefused => Gate::Review,
@@ -107,7 +107,7 @@ impl State {
 
     /// The files that show why the attempt was refused.
     pub fn failed_evidence(&self) -> Vec<Evidence> {
-        match self.mendable() {
+        match self.fixable() {
             Some(Gate::Review) => self.review_evidence().into_iter().collect(),
             Some(_) => {
                 let run = self.tests.get(&Side::Candidate);
@@ -137,10 +137,10 @@ impl State {
         })
     }
 
-    /// The contract under which the next attempt mends this one; `texts` are the files that
+    /// The contract under which the next attempt fixes this one; `texts` are the files that
     /// [`State::failed_evidence`] names.
     pub fn fix(&self, texts: &BTreeMap<String, Vec<u8>>) -> Option<Fix> {
-        let gate = self.mendable()?;
+        let gate = self.fixable()?;
         let first = &self.opened.contract;
         let number = u32::try_from(self.past.len() + 1).ok()?;
         let evidence = self.failed_evidence();
@@ -175,7 +175,7 @@ impl State {
         };
         let _ = write!(
             text,
-            "\n\n# What came of it so far\n\n{files} It kept to the contract, and was refused. Mend \
+            "\n\n# What came of it so far\n\n{files} It kept to the contract, and was refused. Fix \
              it; everything that the contract asks for still holds for the whole of the \
              change.\n\n",
         );
@@ -261,7 +261,7 @@ impl State {
         self.past.push(past);
         self.attempt += 1;
         self.crossed.clear();
-        // The box of the next agent is another one.
+        // The sandbox of the next agent is another one.
         self.tested = None;
         // Its layers went with the workspace before.
         self.layers = None;

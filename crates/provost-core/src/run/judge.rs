@@ -96,7 +96,7 @@ impl Opened {
         Ok(contract.under(&self.limits))
     }
 
-    /// What boxes of `tier` lack for the policy and the agent of this run.
+    /// What sandboxes of `tier` lack for the policy and the agent of this run.
     fn lacks(&self, tier: Tier) -> Option<String> {
         let least = self.least_tier;
         if tier < least {
@@ -141,7 +141,7 @@ impl State {
         };
         match gate {
             Gate::Policy => self.judge_policy(),
-            Gate::Sandbox => self.judge_box(contract.tier),
+            Gate::Sandbox => self.judge_sandbox(contract.tier),
             Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
             Gate::Output => self.judge_output(contract),
             Gate::Diff => self.judge_diff(contract),
@@ -154,9 +154,9 @@ impl State {
         }
     }
 
-    fn judge_box(&self, tier: Tier) -> Verdict {
+    fn judge_sandbox(&self, tier: Tier) -> Verdict {
         let Some(test) = &self.tested else {
-            return Verdict::deny(Code::SandboxLeaks, "the box was not tested");
+            return Verdict::deny(Code::SandboxLeaks, "the sandbox was not tested");
         };
         if test.tier != tier.name() {
             let reason = format!("the contract asks for tier `{tier}`, not `{}`", test.tier);
@@ -183,9 +183,9 @@ impl State {
             });
         }
         let reason = if leaks.is_empty() {
-            "the self-test of the box is incomplete".to_owned()
+            "the self-test of the sandbox is incomplete".to_owned()
         } else {
-            format!("the box does not hold: {}", leaks.join(", "))
+            format!("the sandbox does not hold: {}", leaks.join(", "))
         };
         Verdict::deny(Code::SandboxLeaks, reason).with(json!({ "leaks": leaks }))
     }
@@ -314,7 +314,7 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
         Ending::NotStarted => Verdict::deny(
             Code::AgentFailed,
             format!(
-                "the agent `{}` cannot be started in the box",
+                "the agent `{}` cannot be started in the sandbox",
                 command::line(&opened.agent)
             ),
         ),
@@ -348,7 +348,7 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
     }
 }
 
-/// What is said of an agent that was ended at one of the limits of its box.
+/// What is said of an agent that was ended at one of the limits of its sandbox.
 fn judge_limit(ending: Ending, limits: &Limits) -> Verdict {
     let stopped =
         |code, what: String| Verdict::deny(code, format!("the agent {what} and was ended"));

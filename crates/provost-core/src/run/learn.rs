@@ -37,7 +37,7 @@ const LEAST_OUTPUT: u64 = 64 << 10;
 
 /// The tightest contract under which the run of `state` would have passed, or why there is none.
 pub fn learn(state: &State) -> Result<Document, Verdict> {
-    // The first one: that of an attempt that mends names evidence that no other run has.
+    // The first one: that of an attempt that fixes names evidence that no other run has.
     let contract = state.opened.resolve();
     let contract = &contract.map_err(|problems| crate::contract::judge(&problems))?;
     for gate in SETTLED {

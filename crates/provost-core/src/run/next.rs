@@ -19,11 +19,11 @@ pub enum Next {
     Do(Step),
     /// This has to be judged.
     Judge(Gate),
-    /// Another attempt is to mend what this gate refused; that has to be recorded.
+    /// Another attempt is to fix what this gate refused; that has to be recorded.
     Trigger(Gate),
     /// No further attempt is left; that has to be recorded.
     Exhaust {
-        /// How many there were to mend the first one.
+        /// How many there were to fix the first one.
         fixes: u32,
     },
     /// The agent that was at work died with its driver; that has to be recorded.
@@ -51,7 +51,9 @@ impl State {
             if left && !self.gates.contains_key(&Gate::Diff) {
                 return Next::Judge(Gate::Diff);
             }
-            return self.mend().unwrap_or_else(|| self.wind_up(refusal.clone()));
+            return self
+                .next_attempt()
+                .unwrap_or_else(|| self.wind_up(refusal.clone()));
         }
         if self.site == Site::Abandoned {
             return Next::Do(Step::Clean);
@@ -65,9 +67,9 @@ impl State {
         self.advance()
     }
 
-    /// What leads to another attempt, if a refusal may be mended.
-    fn mend(&self) -> Option<Next> {
-        let gate = self.mendable()?;
+    /// What leads to another attempt, if a refusal may be fixed.
+    fn next_attempt(&self) -> Option<Next> {
+        let gate = self.fixable()?;
         let (most, fixes) = (self.most_fixes(), self.past.len());
         if most == 0 || self.exhausted {
             return None;

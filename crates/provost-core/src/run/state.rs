@@ -42,11 +42,11 @@ pub struct State {
     pub attempt: u32,
     /// How many agents were lost with their driver.
     pub lost: u32,
-    /// Attempts that were refused and are mended by later ones, oldest first.
+    /// Attempts that were refused and are fixed by later ones, oldest first.
     pub past: Vec<EarlierAttempt>,
-    /// What the attempt that goes on is mended for, once that is decided.
+    /// What the attempt that goes on is fixed for, once that is decided.
     pub trigger: Option<Trigger>,
-    /// Whether every attempt to mend was used up.
+    /// Whether every attempt to fix was used up.
     pub exhausted: bool,
     /// A step that began and has no outcome.
     pub pending: Option<Step>,
@@ -351,7 +351,7 @@ impl State {
             // The directory stays, and the ledger says so; the answer stays as well.
             (Step::Clean, _) => self.clean(Cleaned::default()),
             _ if self.round_failed(step, &verdict) => {}
-            // What was to be mended is not, and why is the answer now.
+            // What was to be fixed is not, and why is the answer now.
             _ if self.trigger.take().is_some() => self.refusal = Some(verdict),
             _ => {
                 self.refusal.get_or_insert(verdict);

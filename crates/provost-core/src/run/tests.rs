@@ -228,7 +228,7 @@ fn attempt(held: bool) -> Probe {
 }
 
 #[test]
-fn a_box_that_was_half_tested_does_not_hold() {
+fn a_sandbox_that_was_half_tested_does_not_hold() {
     let probed = |held: &[bool]| Probed {
         shape: sha256(b"s"),
         cached: false,
@@ -261,7 +261,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
         (test(false, &[true], &[true]), false),
         (test(true, &[true, false], &[true]), false),
         (test(true, &[true], &[true, false]), false),
-        // A weaker box than the contract asks for, however well it held.
+        // A weaker sandbox than the contract asks for, however well it held.
         (
             SandboxTest {
                 tier: "landlock".to_owned(),
@@ -269,7 +269,7 @@ fn a_box_that_was_half_tested_does_not_hold() {
             },
             false,
         ),
-        // A probe that got through is excused by a hole that the box has, and by no other.
+        // A probe that got through is excused by a hole that the sandbox has, and by no other.
         (seen(test(true, &[false], &[true]), Processes::Outer), true),
         (seen(test(true, &[false], &[true]), Processes::Own), false),
     ];

@@ -101,7 +101,7 @@ impl Why {
                     let by = format!("{} gate", judged.gate.name());
                     refusals.push(refusal(&state, by, Some(judged.gate), judged.verdict));
                 }
-                // What a later attempt mends is no reason any more.
+                // What a later attempt fixes is no reason any more.
                 Fact::Fixing(_) => refusals.clear(),
                 _ => {}
             }

@@ -149,7 +149,7 @@ fn a_statement_that_contradicts_itself_or_the_files_is_found() {
             "manifest.json integrity.contract_signature_sha256",
             "differs",
         ),
-        (|d| d.predicate.sandbox = None, SEAL, "in which box"),
+        (|d| d.predicate.sandbox = None, SEAL, "in which sandbox"),
         (
             |d| d.predicate.acceptance.passed = 2,
             STATUS,

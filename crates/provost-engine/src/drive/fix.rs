@@ -1,4 +1,4 @@
-//! Has a candidate reviewed, and leads from a refusal to an attempt that mends it.
+//! Has a candidate reviewed, and leads from a refusal to an attempt that fixes it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use provost_core::verdict::Verdict;
 use super::{Ports, cancelled, watched};
 use crate::ports::{Control, PortError};
 
-/// Decides when the attempt that mends a refusal of `gate` may begin.
+/// Decides when the attempt that fixes a refusal of `gate` may begin.
 pub(super) fn trigger(ports: &Ports<'_>, state: &State, gate: Gate) -> Fact {
     let refusal = state.refusal.as_ref();
     let backoff = state.opened.contract.timeout_retry.retry_backoff_sec;
@@ -28,7 +28,7 @@ pub(super) fn trigger(ports: &Ports<'_>, state: &State, gate: Gate) -> Fact {
 }
 
 /// Waits for the time of the next attempt, then writes its contract.
-pub(super) fn mend(
+pub(super) fn fix(
     ports: &mut Ports<'_>,
     state: &State,
     order: &effect::Fix,

@@ -34,9 +34,9 @@ pub enum Behaviour {
     Strays,
     /// Changes a file in its scope, and the tests fail.
     Breaks,
-    /// Changes a file in its scope, and the tests fail until somebody mends it.
+    /// Changes a file in its scope, and the tests fail until somebody fixes it.
     BreaksOnce,
-    /// Strays when it is to mend what broke.
+    /// Strays when it is to fix what broke.
     MendsAstray,
     /// Changes a file in its scope and a test of it, and the tests pass.
     Tests,
@@ -55,7 +55,7 @@ pub enum Opinion {
     Passes,
     /// That it must not land.
     Refuses,
-    /// The same, until somebody mends it.
+    /// The same, until somebody fixes it.
     RefusesOnce,
     /// Nothing that could be understood.
     Mumbles,
@@ -107,7 +107,7 @@ impl SimHost {
         }
     }
 
-    /// Refuses a box whose layers nobody holds.
+    /// Refuses a sandbox whose layers nobody holds.
     fn need(&self, order: &effect::Prepare) -> Result<(), PortError> {
         if order.steps.is_empty() || self.held == Some(self.power.starts()) {
             return Ok(());
@@ -231,10 +231,10 @@ impl Host for SimHost {
         let wish = watch.tick(&Progress::default());
         power.call(|| {
             *agents.entry(agent.attempt).or_default() += 1;
-            let mends = agent.tree != agent.base.tree;
+            let fixes = agent.tree != agent.base.tree;
             let (changed, status) = match behaviour {
-                Behaviour::MendsAstray if mends => (Some("other/x"), 0),
-                Behaviour::BreaksOnce if mends => (Some("app/b"), 0),
+                Behaviour::MendsAstray if fixes => (Some("other/x"), 0),
+                Behaviour::BreaksOnce if fixes => (Some("app/b"), 0),
                 Behaviour::Tests => (Some("app/tested"), 0),
                 Behaviour::Honest
                 | Behaviour::Breaks

@@ -131,7 +131,7 @@ impl Signer for Hand {
     }
 }
 
-/// The repository and its boxes.
+/// The repository and its sandboxes.
 pub(crate) struct SimTarget {
     power: Power,
     disk: Disk,

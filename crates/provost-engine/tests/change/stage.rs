@@ -442,7 +442,7 @@ pub(crate) fn start_request() -> StartRequest {
     StartRequest {
         root: String::new(),
         scope: ChangeScope::parse(&[FILE], &[], &[], "").unwrap(),
-        intent: "mend it".to_owned(),
+        intent: "fix it".to_owned(),
         expected_effects: Vec::new(),
         on_conflict: OnConflict::Queue,
         policy: DirtyPolicy::Block,

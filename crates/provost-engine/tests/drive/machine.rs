@@ -31,7 +31,7 @@ pub(crate) struct Machine {
     pub(crate) bundle: SimBundle,
     pub(crate) clock: SimClock,
     pub(crate) onlooker: SimObserver,
-    /// How often a refusal may be mended.
+    /// How often a refusal may be fixed.
     pub(crate) retries: u32,
     /// Whether the contract asks for more than passes unasked.
     pub(crate) wide: bool,

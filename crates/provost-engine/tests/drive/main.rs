@@ -4,8 +4,8 @@
 
 mod cancel;
 mod consent;
+mod fix;
 mod machine;
-mod mend;
 mod sealed;
 
 use provost_core::code::Code;

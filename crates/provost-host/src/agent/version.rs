@@ -1,4 +1,4 @@
-//! Asks an installed program for its version, in a box: it may be anything.
+//! Asks an installed program for its version, in a sandbox: it may be anything.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::sandbox::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
 const SECONDS: u64 = 60;
 
 impl Installed {
-    /// What the program says when it is asked for its version in a box without network.
+    /// What the program says when it is asked for its version in a sandbox without network.
     pub fn version(&self, agent: &Adapted) -> Result<String, PortError> {
         let scratch = Scratch::make(&std::env::temp_dir());
         let scratch = scratch.map_err(|error| PortError::of(Code::HostFailed, error))?;
@@ -41,7 +41,7 @@ impl Installed {
         let ended = running.wait(&mut |_| Control::Continue)?;
         if ended.how != How::Exited(0) {
             return Err(failed(format!(
-                "it does not start in the box: {:?}",
+                "it does not start in the sandbox: {:?}",
                 ended.how
             )));
         }

@@ -1,7 +1,7 @@
-//! A driver for the tests of the box, small enough to be run as another user and to be killed.
+//! A driver for the tests of the sandbox, small enough to be run as another user and to be killed.
 //!
 //! Reads one request as JSON from its standard input and prints one answer. It is also the launcher
-//! of the boxes it starts.
+//! of the sandboxes it starts.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Reads refs from the files that git keeps them in, where these are plain, and adds new ones.
 //!
-//! Starting git takes longer than a box does, and most questions about refs have their answer in one
+//! Starting git takes longer than a sandbox does, and most questions about refs have their answer in one
 //! small file.
 
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! Runs the acceptance commands on exactly one tree, in a fresh workspace made from git objects.
 //!
 //! The base is judged by the same commands once; the answer is kept, because the same commands on
-//! the same tree in the same box need not run twice. A candidate's answer is never taken from there.
+//! the same tree in the same sandbox need not run twice. A candidate's answer is never taken from there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ use crate::workspace::Workspace;
 pub(super) const TESTS: &str = "tests";
 
 impl Machine {
-    /// The box of an acceptance command of the run, with what was prepared for its tree.
+    /// The sandbox of an acceptance command of the run, with what was prepared for its tree.
     pub(super) fn test_profile(&self, order: &Accept, tree: Mount, ready: &Ready) -> Profile {
         let mut profile = self.tree_profile(order.tier, order.time_limit, tree, order.loopback);
         profile.limits.hold(order.time_limit, &order.limits);
@@ -61,7 +61,7 @@ impl Machine {
         }
         let memory = Memory::of(&self.places.cache, &digest, order);
         // Of the halves nothing but words follows. The base decides only by how many tests it ran,
-        // and the same commands on the same tree in the same box run as many again.
+        // and the same commands on the same tree in the same sandbox run as many again.
         let is_kept = matches!(order.side, Side::Base | Side::OldTests | Side::NewTests);
         if is_kept && let Some(mut run) = memory.recall(order, &self.bundle, &self.known) {
             run.layers = ready.layered;
@@ -100,7 +100,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// A round of the same tree, commands, box and layers that the chains of the run vouch for, if
+    /// A round of the same tree, commands, sandbox and layers that the chains of the run vouch for, if
     /// what it printed is still there.
     fn vouched(&self, order: &Accept, profile: &str, ready: &Ready) -> Option<TestRun> {
         let keys = |layers: &[Layered]| -> Vec<(String, String)> {

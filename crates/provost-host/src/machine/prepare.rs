@@ -1,4 +1,4 @@
-//! Makes the dependencies of a tree ready: runs the steps of the policy, each once, in a box.
+//! Makes the dependencies of a tree ready: runs the steps of the policy, each once, in a sandbox.
 //!
 //! # Invariants
 //!
@@ -92,7 +92,7 @@ fn programs(output: &Path) -> Option<&'static str> {
     output.join(".bin").is_dir().then_some(".bin")
 }
 
-/// Where an output is in a box.
+/// Where an output is in a sandbox.
 fn target(output: &Output) -> PathBuf {
     match output {
         Output::Tree(path) => Path::new(profile::TREE).join(path.as_str()),
@@ -138,7 +138,7 @@ impl Machine {
             let layer = self.places.layers.hold(&key, &mut fill)?;
             let made = layer.is_new().then(|| Made {
                 tree: source.clone(),
-                again: layer.is_mended(),
+                again: layer.is_fixed(),
                 commands: making.commands,
                 network: making.network,
             });
@@ -371,7 +371,7 @@ fn refusals(network: &[Traffic], step: &Step) -> String {
     words
 }
 
-/// Lets the programs in a box trust whom this machine trusts.
+/// Lets the programs in a sandbox trust whom this machine trusts.
 fn trust(profile: &mut Profile) {
     if Path::new(TRUSTED).is_file() {
         let variable = |name: &str| (name.to_owned(), TRUSTED.to_owned());

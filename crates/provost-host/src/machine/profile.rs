@@ -1,4 +1,4 @@
-//! Says what the box of an agent and of an acceptance command holds.
+//! Says what the sandbox of an agent and of an acceptance command holds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::proxy::{Outlet, Secret};
 use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::workspace::{Layers, Lowers};
 
-/// Where the repository's objects are in a box.
+/// Where the repository's objects are in a sandbox.
 pub(super) const OBJECTS: &str = "/run/provost/objects";
 
 /// Where an agent finds its contract.
@@ -74,7 +74,7 @@ pub fn user_toolchain() -> Toolchain {
     toolchain_mounts(&path, &variable("HOME").unwrap_or_default(), variable)
 }
 
-/// What the proxy of a box needs from the user who runs this program: the secrets of
+/// What the proxy of a sandbox needs from the user who runs this program: the secrets of
 /// `credentials`, each from its variable.
 pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
     let secret = |credential: &Credential| {
@@ -91,7 +91,7 @@ pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
 }
 
 impl Machine {
-    /// The box of the agent.
+    /// The sandbox of the agent.
     pub(super) fn agent_profile(&self, agent: &Agent) -> Result<Profile, PortError> {
         let directory = self.places.attempt(agent.attempt);
         let mut workspace = self.mounted(&directory)?;
@@ -167,7 +167,7 @@ impl Machine {
         Ok(profile)
     }
 
-    /// A box with nothing but a tree and the toolchain.
+    /// A sandbox with nothing but a tree and the toolchain.
     pub(super) fn tree_profile(
         &self,
         tier: Tier,
@@ -188,15 +188,15 @@ impl Machine {
         });
         profile.workdir = TREE.into();
         profile.limits.wall_seconds = time_limit.as_secs();
-        // Looking for leaks needs ptrace, which no box has; every program built so would fail.
+        // Looking for leaks needs ptrace, which no sandbox has; every program built so would fail.
         let quiet = ("ASAN_OPTIONS", "detect_leaks=0");
         profile.env.insert(quiet.0.to_owned(), quiet.1.to_owned());
         profile
     }
 
-    /// Files of its tree that the agent may not write, as they are called in the box.
+    /// Files of its tree that the agent may not write, as they are called in the sandbox.
     ///
-    /// The box is described twice, for the self-test and for the agent, and looking through a large
+    /// The sandbox is described twice, for the self-test and for the agent, and looking through a large
     /// tree takes longer than starting it.
     fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
         let mut last = self.walled.borrow_mut();

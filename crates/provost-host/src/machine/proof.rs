@@ -1,4 +1,4 @@
-//! Makes what a reader needs to believe a run: the box's test and the objects.
+//! Makes what a reader needs to believe a run: the sandbox's test and the objects.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::sandbox::selftest::{Ground, Outside, Probe};
 use crate::sandbox::{self, Profile, SandboxError};
 
 impl Machine {
-    /// Lets probes try to get out of the boxes of this run, or recalls that they did.
+    /// Lets probes try to get out of the sandboxes of this run, or recalls that they did.
     pub(super) fn prove(&self, order: &Selftest) -> Result<SandboxTest, PortError> {
         let agent = self.agent_profile(&order.agent)?;
         let ground = Ground::of(&self.launcher, &agent)?;
@@ -57,14 +57,14 @@ impl Machine {
 }
 
 impl Machine {
-    /// What probes found out about the box `profile`, now or earlier.
+    /// What probes found out about the sandbox `profile`, now or earlier.
     fn test(&self, profile: &Profile) -> Result<Recalled, SandboxError> {
         let memory = (&*self.places.cache, &[&*self.places.cache][..]);
         let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
         remembered::test(&self.launcher, profile, memory, outside)
     }
 
-    /// Lets probes try to get out of the box `profile` of `who`, which must hold.
+    /// Lets probes try to get out of the sandbox `profile` of `who`, which must hold.
     pub(super) fn attack(&self, profile: &Profile, who: &str) -> Result<Probed, PortError> {
         let tested = self.test(profile)?;
         if tested.report.held() {
@@ -75,11 +75,11 @@ impl Machine {
             0 => "its self-test is incomplete".to_owned(),
             _ => leaks.join(", "),
         };
-        let reason = format!("the box of the {who} does not hold: {what}");
+        let reason = format!("the sandbox of the {who} does not hold: {what}");
         Err(PortError::new(Code::SandboxLeaks, reason))
     }
 
-    /// Makes sure that the box `profile` of `who` was attacked since the machine started, and held.
+    /// Makes sure that the sandbox `profile` of `who` was attacked since the machine started, and held.
     pub(super) fn hold_shut(&self, profile: &Profile, who: &str) -> Result<(), PortError> {
         let shape = self.shape_of(profile)?;
         if !self.proven.borrow().contains(&shape) {
@@ -89,12 +89,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The digest of what of the box `profile` makes its walls.
+    /// The digest of what of the sandbox `profile` makes its walls.
     fn shape_of(&self, profile: &Profile) -> Result<String, SandboxError> {
         remembered::shape(profile, &[&*self.places.cache]).digest()
     }
 
-    /// Refuses commands that could not start in their box, before an agent works for them.
+    /// Refuses commands that could not start in their sandbox, before an agent works for them.
     fn find(&self, order: &Selftest, profile: &Profile) -> Result<(), PortError> {
         let tests = order.acceptance.tests.iter();
         let programs: Vec<&str> = tests

@@ -111,7 +111,7 @@ impl Machine {
         let fresh = self.fresh(&Wanted::of_look(order), &directory)?;
         lay_out(papers, &directory)?;
         let profile = self.look_profile(order, papers, &directory, &fresh.workspace)?;
-        // Nobody is let into a box that did not hold.
+        // Nobody is let into a sandbox that did not hold.
         let probed = self.attack(&profile, order.who)?;
         let run = SandboxedCommand {
             launcher: &self.launcher,
@@ -149,7 +149,7 @@ impl Machine {
         })
     }
 
-    /// The box of somebody who looks.
+    /// The sandbox of somebody who looks.
     fn look_profile(
         &self,
         order: &ReadOnlyRun,

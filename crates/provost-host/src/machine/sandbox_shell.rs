@@ -1,4 +1,4 @@
-//! Lets a person into the box that the acceptance commands of a run had.
+//! Lets a person into the sandbox that the acceptance commands of a run had.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ const VISIT: &str = "visit";
 /// How long a visit may last, in seconds.
 const SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// A box that is ready to be entered.
+/// A sandbox that is ready to be entered.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SandboxShell {
@@ -27,14 +27,14 @@ pub struct SandboxShell {
 }
 
 impl SandboxShell {
-    /// Writes down who the init of the box is, so that a later command can see it buried.
+    /// Writes down who the init of the sandbox is, so that a later command can see it buried.
     pub fn born(&self, birth: &ProcessIdentity) -> io::Result<()> {
         write_birth(&self.directory, birth)
     }
 }
 
 impl Machine {
-    /// Makes a fresh workspace as for the round `order`, lets `enter` use the box around it, and removes it.
+    /// Makes a fresh workspace as for the round `order`, lets `enter` use the sandbox around it, and removes it.
     pub fn visit<T>(
         &self,
         order: &Accept,

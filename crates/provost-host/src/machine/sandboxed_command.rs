@@ -1,4 +1,4 @@
-//! Runs one command in a box, with its streams in the bundle, under the engine's watch.
+//! Runs one command in a sandbox, with its streams in the bundle, under the engine's watch.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,11 +23,11 @@ use crate::sandbox::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
 /// How often the last line is read anew.
 const GLANCE: Duration = Duration::from_millis(400);
 
-/// A command about to be boxed.
+/// A command about to be sandboxed.
 pub(super) struct SandboxedCommand<'a> {
     pub(super) launcher: &'a Launcher,
     pub(super) profile: &'a Profile,
-    /// Where the birth of the box is written down.
+    /// Where the birth of the sandbox is written down.
     pub(super) directory: &'a Path,
     pub(super) bundle: &'a Path,
     /// What the person who looks on is told.
@@ -35,13 +35,13 @@ pub(super) struct SandboxedCommand<'a> {
     /// The files of the bundle that keep the streams.
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// What the proxy of the box needs.
+    /// What the proxy of the sandbox needs.
     pub(super) outlet: Outlet,
     /// What must not be kept of its streams.
     pub(super) known: &'a Known,
 }
 
-/// A boxed command that ended.
+/// A sandboxed command that ended.
 pub(super) struct Ended {
     pub(super) ending: Ending,
     pub(super) wall_ms: u64,

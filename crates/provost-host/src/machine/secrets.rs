@@ -45,12 +45,12 @@ impl Machine {
         self.known = known(credentials);
     }
 
-    /// Lets boxes use these secrets, by name; the user named them in this very command.
+    /// Lets sandboxes use these secrets, by name; the user named them in this very command.
     pub fn send(&mut self, credentials: &[&Credential]) {
         self.sent = credentials.iter().copied().cloned().collect();
     }
 
-    /// What the proxy of a box needs; no secret is read that the user did not name.
+    /// What the proxy of a sandbox needs; no secret is read that the user did not name.
     pub(super) fn outlet(&self, credentials: &[Credential]) -> Result<Outlet, PortError> {
         let stranger = credentials.iter().find(|it| !self.sent.contains(it));
         if let Some(Credential {

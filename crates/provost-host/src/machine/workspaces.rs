@@ -128,7 +128,7 @@ impl Machine {
         self.lower.iter().map(|lower| lower.files()).collect()
     }
 
-    /// The workspace in `directory` as a box has it.
+    /// The workspace in `directory` as a sandbox has it.
     pub(super) fn mounted(&self, directory: &Path) -> Result<Mount, PortError> {
         let lowers = match (workspace::left_in(directory), &self.lower) {
             (Some(Source::Directory(_)), _) => Vec::new(),

@@ -1,4 +1,4 @@
-//! One connection of a program in the box: its requests, one after the other.
+//! One connection of a program in the sandbox: its requests, one after the other.
 
 use std::io;
 use std::net::TcpStream;

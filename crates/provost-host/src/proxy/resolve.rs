@@ -1,4 +1,4 @@
-//! Resolves names, outside the box.
+//! Resolves names, outside the sandbox.
 //!
 //! The system's own program is asked. A statically linked binary has no resolver that knows the
 //! host's configuration (files, caches, search domains), and a child can be ended when it is late.

@@ -1,4 +1,4 @@
-//! A proxy between sockets of this process; what it is like from a box is tested with boxes.
+//! A proxy between sockets of this process; what it is like from a sandbox is tested with sandboxes.
 
 mod counted;
 mod echo;

@@ -1,4 +1,4 @@
-//! Speaks TLS to a server, for requests that a secret is added to outside the box.
+//! Speaks TLS to a server, for requests that a secret is added to outside the sandbox.
 //!
 //! Only these need it: all other encryption goes through tunnels, from end to end.
 

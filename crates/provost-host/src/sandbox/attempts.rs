@@ -1,4 +1,4 @@
-//! System calls that must not work inside a box, each tried once.
+//! System calls that must not work inside a sandbox, each tried once.
 
 #![expect(unsafe_code, reason = "the calls to be refused have no safe wrapper")]
 

@@ -1,4 +1,4 @@
-//! Finds out whether this machine can make a box, by making one.
+//! Finds out whether this machine can make a sandbox, by making one.
 
 use provost_core::tier::Tier;
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,9 @@ pub enum ProcessLimit {
     Absent,
 }
 
-/// What stands in the way of a box.
+/// What stands in the way of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("no box of tier `{tier}`: {}", self.refusal())]
+#[error("no sandbox of tier `{tier}`: {}", self.refusal())]
 pub struct Blocker {
     /// What was asked for.
     pub tier: Tier,
@@ -59,7 +59,7 @@ impl Blocker {
     }
 }
 
-/// The Landlock version that a box needs.
+/// The Landlock version that a sandbox needs.
 pub const LEAST_LANDLOCK: i32 = LEAST_VERSION;
 
 /// The kernel's Landlock version; not positive if it has none.
@@ -67,13 +67,13 @@ pub fn landlock_version() -> i32 {
     sys::landlock_version()
 }
 
-/// Tries a box with nothing in it, with the running program as launcher.
+/// Tries a sandbox with nothing in it, with the running program as launcher.
 pub fn availability(tier: Tier) -> Result<Availability, Blocker> {
     Launcher::own().availability(tier)
 }
 
 impl Launcher {
-    /// Tries a box with nothing in it.
+    /// Tries a sandbox with nothing in it.
     pub fn availability(&self, tier: Tier) -> Result<Availability, Blocker> {
         let landlock_version = sys::landlock_version();
         if landlock_version < LEAST_VERSION {
@@ -97,7 +97,7 @@ impl Launcher {
         })
     }
 
-    /// Makes a box with nothing in it, and ends it.
+    /// Makes a sandbox with nothing in it, and ends it.
     pub(super) fn trial(&self, mut profile: Profile) -> Result<(), SandboxError> {
         profile.limits.wall_seconds = 10;
         let command = Command {
@@ -131,7 +131,7 @@ impl Blocker {
                 tier,
                 stage: other.to_string(),
                 errno: 0,
-                remedy: "the program does not run inside its own box".to_owned(),
+                remedy: "the program does not run inside its own sandbox".to_owned(),
             },
         }
     }

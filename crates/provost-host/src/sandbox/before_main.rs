@@ -1,7 +1,7 @@
 //! Becomes the nursery of launchers before the standard library gets ready for `main`.
 //!
 //! Getting ready means reading the map of the memory and preparing for overflows of the stack, which
-//! takes as long as the start of a box and is nothing it needs. Where the C library does not
+//! takes as long as the start of a sandbox and is nothing it needs. Where the C library does not
 //! say here what the arguments are, [`super::main_if_launcher`] comes soon enough.
 
 #![expect(unsafe_code, reason = "the C library calls this with bare pointers")]

@@ -1,7 +1,7 @@
 //! Writes programs that the kernel asks about every system call.
 //!
 //! The kernel walks a new program once for each call it knows, so a chain of comparisons costs every
-//! box a good part of its start. Here the number is found by halving.
+//! sandbox a good part of its start. Here the number is found by halving.
 //!
 //! # Invariants
 //!

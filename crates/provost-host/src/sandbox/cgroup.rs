@@ -1,4 +1,4 @@
-//! Control groups: the kernel holds memory and processes of a box exactly, where we may ask it to.
+//! Control groups: the kernel holds memory and processes of a sandbox exactly, where we may ask it to.
 //!
 //! Only version 2 of them is used, and only a parent that already hands out both controllers: as
 //! root that is mostly the top, for a user a part that was delegated, as `systemd` does.
@@ -7,7 +7,7 @@
 //!
 //! - A group bears the name of its driver. One whose driver is dead is emptied and removed by the
 //!   next one that is made beside it.
-//! - Where no group can be made nothing is said: the box is counted all the same.
+//! - Where no group can be made nothing is said: the sandbox is counted all the same.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -45,7 +45,7 @@ fn space() -> Option<u64> {
     Some(facts.ino())
 }
 
-/// The group of one box. Dropping it removes it.
+/// The group of one sandbox. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Group {
     path: PathBuf,
@@ -113,7 +113,7 @@ fn counts(events: &str, name: &str) -> bool {
     lines.any(|(line, count)| line == name && count.trim() != "0")
 }
 
-/// Where a group for a box can be made: the nearest group above us that hands out both controllers
+/// Where a group for a sandbox can be made: the nearest group above us that hands out both controllers
 /// and that we may write.
 pub fn place() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;

@@ -1,4 +1,4 @@
-//! Starts a box: hands the spec to a launcher and waits for the birth of the box.
+//! Starts a sandbox: hands the spec to a launcher and waits for the birth of the sandbox.
 //!
 //! The payload does not run before its birth is written down.
 
@@ -24,10 +24,10 @@ use super::running::{PATIENCE, Running};
 use super::streams::Stream;
 use crate::proxy::{Outlet, Proxy};
 
-/// What runs in a box.
+/// What runs in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The program and its arguments; a program without `/` is looked for along the box's PATH.
+    /// The program and its arguments; a program without `/` is looked for along the sandbox's PATH.
     pub argv: Vec<String>,
     /// What it can read.
     pub stdin: Stdin,
@@ -51,7 +51,7 @@ pub enum Stdin {
     Terminal(PathBuf),
 }
 
-/// The program that bears the launcher of a box; its `main` calls [`super::main_if_launcher`].
+/// The program that bears the launcher of a sandbox; its `main` calls [`super::main_if_launcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
     /// Where it is.
@@ -66,11 +66,11 @@ impl Launcher {
         }
     }
 
-    /// Starts `command` in a box as `profile` describes it.
+    /// Starts `command` in a sandbox as `profile` describes it.
     ///
-    /// `on_birth` is told who the init of the box is before the payload runs; if it fails the box is
-    /// ended. The box dies with the thread that calls this, so call it from one that outlives the
-    /// box.
+    /// `on_birth` is told who the init of the sandbox is before the payload runs; if it fails the sandbox is
+    /// ended. The sandbox dies with the thread that calls this, so call it from one that outlives the
+    /// sandbox.
     pub fn start(
         &self,
         profile: &Profile,
@@ -80,7 +80,7 @@ impl Launcher {
         self.start_with(profile, command, Outlet::default(), on_birth)
     }
 
-    /// The same, with what the proxy of a box needs from the host.
+    /// The same, with what the proxy of a sandbox needs from the host.
     pub fn start_with(
         &self,
         profile: &Profile,
@@ -106,7 +106,7 @@ impl Launcher {
         Ok(running)
     }
 
-    /// Makes the box, whose payload does not run yet.
+    /// Makes the sandbox, whose payload does not run yet.
     fn bear(
         &self,
         profile: &Profile,
@@ -137,11 +137,11 @@ impl Launcher {
             messages::sealed("provost-box", &spec).map_err(SandboxError::machine("memory"))?;
         let stdin = stdin(&command.stdin)?;
         let limits = profile.limits;
-        let (stdout, stdout_of_box) = pipe()?;
-        let (stderr, stderr_of_box) = pipe()?;
+        let (stdout, stdout_of_sandbox) = pipe()?;
+        let (stderr, stderr_of_sandbox) = pipe()?;
         let stdout = Stream::create(stdout, &command.stdout, limits.output_bytes)?;
         let stderr = Stream::create(stderr, &command.stderr, limits.output_bytes)?;
-        let (stdout_of_box, stderr_of_box) = if on_terminal {
+        let (stdout_of_sandbox, stderr_of_sandbox) = if on_terminal {
             // The pipes end at once.
             let again = || {
                 stdin.try_clone().map_err(|source| SandboxError::Machine {
@@ -151,15 +151,15 @@ impl Launcher {
             };
             (again()?, again()?)
         } else {
-            (stdout_of_box, stderr_of_box)
+            (stdout_of_sandbox, stderr_of_sandbox)
         };
         let (control, control_of_launcher) = sockets()?;
         let (go_of_init, go) = sockets()?;
         let passed = [
             spec.as_fd(),
             stdin.as_fd(),
-            stdout_of_box.as_fd(),
-            stderr_of_box.as_fd(),
+            stdout_of_sandbox.as_fd(),
+            stderr_of_sandbox.as_fd(),
             go_of_init.as_fd(),
             control_of_launcher.as_fd(),
         ];
@@ -200,7 +200,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, SandboxError>) -> Result<
     }
 }
 
-/// Why a box was not born, from the launcher's word.
+/// Why a sandbox was not born, from the launcher's word.
 fn refusal(word: Option<Message>) -> SandboxError {
     match word {
         Some(Message::Failed(failure)) => failure.into(),

@@ -1,4 +1,4 @@
-//! Says why there is no box, at which step, and what a person can do about it.
+//! Says why there is no sandbox, at which step, and what a person can do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::userns_settings;
 
-/// Why a box did not start or could not be followed to its end.
+/// Why a sandbox did not start or could not be followed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// A step of the set-up was refused, or the program could not be executed.
-    #[error("the box did not start: {stage}: {}", name(*errno))]
+    #[error("the sandbox did not start: {stage}: {}", name(*errno))]
     Start {
         /// The step, such as `clone` or `mount /usr`.
         stage: String,
@@ -24,7 +24,7 @@ pub enum SandboxError {
         hint: String,
     },
     /// The profile cannot be written down.
-    #[error("the box profile cannot be written as JSON")]
+    #[error("the sandbox profile cannot be written as JSON")]
     Profile(#[source] serde_json::Error),
     /// The launcher is not there or does not run.
     #[error("the launcher `{}` does not run", exe.display())]
@@ -34,11 +34,11 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
-    /// The launcher ended without saying how the box ended.
-    #[error("the launcher was lost before it said how the box ended")]
+    /// The launcher ended without saying how the sandbox ended.
+    #[error("the launcher was lost before it said how the sandbox ended")]
     LauncherLost,
-    /// The caller could not write down the birth of the box, so the box was ended.
-    #[error("the birth of the box could not be recorded")]
+    /// The caller could not write down the birth of the sandbox, so the sandbox was ended.
+    #[error("the birth of the sandbox could not be recorded")]
     Birth(#[source] io::Error),
     /// The file of a stream cannot be written.
     #[error("the output file `{}` cannot be written", path.display())]
@@ -56,8 +56,8 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
-    /// Processes of the box did not die in time.
-    #[error("the box with init process {pid} did not die")]
+    /// Processes of the sandbox did not die in time.
+    #[error("the sandbox with init process {pid} did not die")]
     Undead {
         /// The init process, as the host numbers it.
         pid: i32,
@@ -96,7 +96,7 @@ impl SandboxError {
         }
     }
 
-    /// Whether the box was made and only the program in it could not be executed.
+    /// Whether the sandbox was made and only the program in it could not be executed.
     pub fn is_exec(&self) -> bool {
         matches!(self, Self::Start { stage, .. } if stage.starts_with(EXEC))
     }
@@ -137,7 +137,7 @@ impl From<SandboxError> for PortError {
 /// What the stage of a program that cannot be executed begins with.
 pub(crate) const EXEC: &str = "exec";
 
-/// A step of the set-up that was refused, as it travels from the box to the driver.
+/// A step of the set-up that was refused, as it travels from the sandbox to the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) stage: String,
@@ -252,9 +252,9 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         }
         ("seccomp", _) => "the kernel must be built with CONFIG_SECCOMP_FILTER",
         ("program", _) => "the file of the running program was replaced or moved: start it again",
-        ("workdir", _) => "the working directory must exist inside the box",
+        ("workdir", _) => "the working directory must exist inside the sandbox",
         (EXEC, Errno::NOENT) => {
-            "no such program inside the box: only /usr and the mounted toolchains are there"
+            "no such program inside the sandbox: only /usr and the mounted toolchains are there"
         }
         (EXEC, Errno::ACCESS) => "the program is not executable",
         (EXEC, Errno::NOEXEC) => "the program is neither a binary nor a script with a #! line",

@@ -1,7 +1,7 @@
-//! Bears the launchers of a thread: a process that was executed once and forks one for each box.
+//! Bears the launchers of a thread: a process that was executed once and forks one for each sandbox.
 //!
 //! It is a re-exec of the program itself, so that the fork happens in a process with one thread and
-//! an empty environment. To start a program takes longer than all else a launcher does; so the boxes
+//! an empty environment. To start a program takes longer than all else a launcher does; so the sandboxes
 //! of a thread share that, and nothing else.
 //!
 //! # Invariants
@@ -41,7 +41,7 @@ struct ForkServer {
     socket: OwnedFd,
 }
 
-/// Has `exe` become the launcher of a box that gets what is `passed`; see [`serve`].
+/// Has `exe` become the launcher of a sandbox that gets what is `passed`; see [`serve`].
 pub(crate) fn bear(exe: &Path, passed: &[BorrowedFd<'_>; PASSED]) -> Result<Pid, SandboxError> {
     let nursery = match OWN.take() {
         Some(nursery) if nursery.exe == exe && nursery.pass(passed).is_ok() => nursery,
@@ -64,7 +64,7 @@ impl ForkServer {
     fn start(exe: &Path) -> Result<Self, SandboxError> {
         let (socket, socket_of_nursery) = sockets()?;
         // Its descriptors are placed by the standard library, so none leaks into a process that
-        // another thread starts meanwhile; its environment is empty, so no secret gets near a box.
+        // another thread starts meanwhile; its environment is empty, so no secret gets near a sandbox.
         let child = Command::new(exe)
             .arg(LAUNCHER)
             .env_clear()
@@ -85,7 +85,7 @@ impl ForkServer {
     }
 
     fn pass(&self, passed: &[BorrowedFd<'_>; PASSED]) -> Result<(), Errno> {
-        messages::send(&self.socket, b"box", passed)
+        messages::send(&self.socket, b"sandbox", passed)
     }
 
     /// The launcher that was born.
@@ -121,7 +121,7 @@ impl Drop for ForkServer {
 /// Is the nursery until the driver lets go of it; returns in every launcher, with what was passed.
 pub(crate) fn serve() -> Result<[OwnedFd; PASSED], Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The driver's parents may have left some open, and a box holds nothing of the host.
+    // The driver's parents may have left some open, and a sandbox holds nothing of the host.
     sys::close_inherited()?;
     // The keyboard's signals are for the driver, who decides.
     let _ = rustix::process::setsid();

@@ -1,4 +1,4 @@
-//! The first process of a box: makes its walls, starts the payload, reaps, and takes all with it.
+//! The first process of a sandbox: makes its walls, starts the payload, reaps, and takes all with it.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -54,7 +54,7 @@ pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
     sys::leave(0)
 }
 
-/// Whether the box has as many processes as it may, counting the payload that just ended: then one
+/// Whether the sandbox has as many processes as it may, counting the payload that just ended: then one
 /// more was refused, and programs seldom say why they failed.
 fn is_full(profile: &Profile) -> bool {
     if profile.processes != Processes::Own {
@@ -101,7 +101,7 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
         if lacks!(spec.profile, HostName) {
             return Ok(());
         }
-        rustix::system::sethostname(b"box").map_err(Failure::at("hostname"))
+        rustix::system::sethostname(b"sandbox").map_err(Failure::at("hostname"))
     };
     if lacks!(spec.profile, Network) {
         walls()?;
@@ -163,7 +163,7 @@ fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until the driver has written down that this box exists.
+/// Waits until the driver has written down that this sandbox exists.
 pub(crate) fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
     let mut word = [0; 8];
     loop {

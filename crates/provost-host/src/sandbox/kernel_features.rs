@@ -1,4 +1,4 @@
-//! Tries one by one what a box of tier `namespaces` stands on.
+//! Tries one by one what a sandbox of tier `namespaces` stands on.
 //!
 //! A process of its own makes each kind of namespace, and inside one the things that container
 //! engines like to refuse. Nothing of it is left afterwards.
@@ -26,7 +26,7 @@ use super::probe::RUNGS;
 use super::profile::Profile;
 use super::sys::{self, Fork};
 
-/// Something a box stands on, and what the kernel said about it.
+/// Something a sandbox stands on, and what the kernel said about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
     /// What was tried.
@@ -59,9 +59,9 @@ impl Rung {
     }
 }
 
-/// The rung of a `/proc` that shows only the box.
+/// The rung of a `/proc` that shows only the sandbox.
 pub const OWN_PROC: &str = "own /proc";
-/// The rung of the file system that the root of a box is made on.
+/// The rung of the file system that the root of a sandbox is made on.
 pub const MEMORY: &str = "file system in memory";
 /// The rung of workspaces that cost nothing.
 pub const LAYERS: &str = "overlay in memory";
@@ -111,7 +111,7 @@ pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
     serde_json::from_slice(&output.stdout).map_err(|error| machine(error.into()))
 }
 
-/// Whose processes a box of tier `namespaces` sees here; asked of the kernel once a process.
+/// Whose processes a sandbox of tier `namespaces` sees here; asked of the kernel once a process.
 ///
 /// Where something lies over a part of `/proc`, the kernel may refuse a new one.
 pub fn processes() -> Processes {
@@ -125,7 +125,7 @@ pub fn processes() -> Processes {
         debug_assert_eq!(own.tier, Tier::Namespaces, "only it has a /proc");
         match Launcher::own().trial(own) {
             Err(SandboxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
-            // Any other refusal is for the real box to tell.
+            // Any other refusal is for the real sandbox to tell.
             Ok(()) | Err(_) => Processes::Own,
         }
     })

@@ -1,7 +1,7 @@
 //! The wall of Landlock: nothing is written but where the profile says, nothing outside is reached.
 //!
 //! In tier `namespaces` it repeats in another mechanism what the mounts say already, and adds what
-//! they cannot: no device nodes, no signals and no abstract sockets across the box, no TCP where there
+//! they cannot: no device nodes, no signals and no abstract sockets across the sandbox, no TCP where there
 //! is no network. In tier `landlock` it is the only wall around files, and holds reading too.
 
 use landlock::{

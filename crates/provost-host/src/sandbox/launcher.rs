@@ -1,12 +1,12 @@
-//! The process between driver and box: makes the namespaces and buries their init.
+//! The process between driver and sandbox: makes the namespaces and buries their init.
 //!
-//! It is forked by a nursery, has one thread and an empty environment, and lives as long as the box.
+//! It is forked by a nursery, has one thread and an empty environment, and lives as long as the sandbox.
 //!
 //! # Invariants
 //!
-//! - When it reports an end, every process of the box is dead. Mounts and handles, which no process
+//! - When it reports an end, every process of the sandbox is dead. Mounts and handles, which no process
 //!   can use any more, are taken down after the report, because nobody has to wait for that.
-//! - When the driver closes its end of the control socket or dies, the box is killed.
+//! - When the driver closes its end of the control socket or dies, the sandbox is killed.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,11 +28,11 @@ use super::reaper;
 use super::sys::{self, Fork};
 
 /// The first argument of a nursery of launchers.
-pub(crate) const LAUNCHER: &str = "__box";
+pub(crate) const LAUNCHER: &str = "__sandbox";
 /// The first argument of a self-test probe.
 pub(crate) const PROBE: &str = "__probe";
 
-/// All namespaces of a box but the network's, which init makes.
+/// All namespaces of a sandbox but the network's, which init makes.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNS
@@ -55,7 +55,7 @@ pub fn main_if_launcher() {
     }
 }
 
-/// Is the nursery, and in its children the launcher until its box is dead. Uses nothing that `main`
+/// Is the nursery, and in its children the launcher until its sandbox is dead. Uses nothing that `main`
 /// would have to set up.
 pub(crate) fn become_launcher() -> ! {
     let code = i32::from(fork_server::serve().and_then(run).is_err());
@@ -64,7 +64,7 @@ pub(crate) fn become_launcher() -> ! {
 
 fn run([spec, stdin, stdout, stderr, go, control]: [OwnedFd; PASSED]) -> Result<(), Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // What one box does with its session is nothing to another.
+    // What one sandbox does with its session is nothing to another.
     rustix::process::setsid()?;
     for (stream, number) in [stdin, stdout, stderr].into_iter().zip(0..) {
         sys::place(stream, number)?;
@@ -101,7 +101,7 @@ fn is_child_of(driver: i32) -> bool {
         == Some(driver)
 }
 
-/// Makes the box, follows it, and says how it ended once all of it is dead.
+/// Makes the sandbox, follows it, and says how it ended once all of it is dead.
 fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     let (status, status_of_init) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let inheritance = inherited(&spec.profile, status_of_init, go);
@@ -122,7 +122,7 @@ fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// The namespaces of a box; a test may leave out some.
+/// The namespaces of a sandbox; a test may leave out some.
 fn namespaces(profile: &Profile) -> libc::c_int {
     let left_out = [
         (lacks!(profile, Users), libc::CLONE_NEWUSER),
@@ -150,7 +150,7 @@ pub(crate) fn inherited(profile: &Profile, status: OwnedFd, go: OwnedFd) -> Inhe
     inheritance
 }
 
-/// Follows the box to its end, and passes on its last word once all of it is dead.
+/// Follows the sandbox to its end, and passes on its last word once all of it is dead.
 fn accompany(pid: i32, control: &OwnedFd, status: &File) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
@@ -176,7 +176,7 @@ pub(crate) fn last_word(mut status: &File) -> Result<Message, Errno> {
     Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
 }
 
-/// Lets go of the payload's streams, so that their end is the box's end.
+/// Lets go of the payload's streams, so that their end is the sandbox's end.
 pub(crate) fn release_streams() -> Result<(), Errno> {
     let null = File::options()
         .read(true)

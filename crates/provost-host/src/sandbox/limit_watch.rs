@@ -1,10 +1,10 @@
-//! Watches over a box at work: its memory, its processes, its files, and whether it gets anywhere.
+//! Watches over a sandbox at work: its memory, its processes, its files, and whether it gets anywhere.
 //!
 //! # Invariants
 //!
 //! - Looking costs a small part of one processor: after each look follows a pause many times as
-//!   long. A limit can be passed for that long, and the box is ended at the next look.
-//! - A box that ends within a tick is never looked at, and pays nothing.
+//!   long. A limit can be passed for that long, and the sandbox is ended at the next look.
+//! - A sandbox that ends within a tick is never looked at, and pays nothing.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const FILES_PAUSE: Duration = Duration::from_millis(500);
 /// How many times as long as a look the pause after it is.
 const PAUSE_FACTOR: u32 = 20;
 
-/// The watch over one box.
+/// The watch over one sandbox.
 #[derive(Debug)]
 pub(crate) struct LimitWatch {
     post: WatchedSandbox,
@@ -45,7 +45,7 @@ pub(crate) struct LimitWatch {
 #[derive(Debug, Clone)]
 struct WatchedSandbox {
     limits: Limits,
-    /// Directories and files of the host that the box writes.
+    /// Directories and files of the host that the sandbox writes.
     roots: Vec<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ impl LimitWatch {
         }
     }
 
-    /// Has the kernel hold the limits of the box of `init` too, where it can.
+    /// Has the kernel hold the limits of the sandbox of `init` too, where it can.
     pub(crate) fn enter(&mut self, init: i32) {
         if self.post.limits.grouped {
             let group = Group::make(&self.post.limits);
@@ -106,12 +106,12 @@ impl LimitWatch {
         self.account = Some(MemoryUse::open(tier, go));
     }
 
-    /// Whether the kernel ended the box because of its memory.
+    /// Whether the kernel ended the sandbox because of its memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
-    /// Why the box of `init` has to end, which began at `since` and has said so much; the first
+    /// Why the sandbox of `init` has to end, which began at `since` and has said so much; the first
     /// call begins the watch.
     pub(crate) fn breach(
         &mut self,
@@ -151,10 +151,10 @@ impl WatchThread {
         let seen = Arc::new(Seen::default());
         let own = Arc::clone(&seen);
         let thread = std::thread::Builder::new()
-            .name("box-guard".to_owned())
+            .name("sandbox-guard".to_owned())
             .spawn(move || post.patrol(init, &mut account, &own))
             .map_err(|source| SandboxError::Machine {
-                what: "the watch over a box",
+                what: "the watch over a sandbox",
                 source,
             })?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Says which limits of a contract a box is held to.
+//! Says which limits of a contract a sandbox is held to.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::cgroup;
 use super::profile::Limits;
 
 impl Limits {
-    /// Holds the box to `asked`, and to a wall clock of `wall`.
+    /// Holds the sandbox to `asked`, and to a wall clock of `wall`.
     pub fn hold(&mut self, wall: Duration, asked: &Asked) {
         self.wall_seconds = wall.as_secs();
         self.no_progress_seconds = Some(asked.no_progress.as_secs());

@@ -1,6 +1,6 @@
 //! The words between driver, launcher and init.
 //!
-//! The nursery gets one packet a box, with descriptors: the spec, the payload's three streams, the go
+//! The nursery gets one packet a sandbox, with descriptors: the spec, the payload's three streams, the go
 //! socket and the launcher's control socket; it answers with the launcher's number. Out of the control
 //! socket come [`Message`]s. When the driver's end closes, whatever lives is killed. The go socket
 //! leads from the driver straight to init.
@@ -38,7 +38,7 @@ pub(crate) struct Spec {
     /// Whether its input is a terminal, which becomes its own.
     #[serde(default)]
     pub(crate) terminal: bool,
-    /// Where directories may be made that are gone with the box.
+    /// Where directories may be made that are gone with the sandbox.
     pub(crate) temporary: PathBuf,
 }
 
@@ -54,11 +54,11 @@ pub(crate) enum Message {
     Exited(i32),
     /// The payload was ended by a signal.
     Signalled(i32),
-    /// The payload failed when the box had used up its processes.
+    /// The payload failed when the sandbox had used up its processes.
     UsedUp,
     /// Init was killed.
     Killed,
-    /// The box is over, but not all of its processes are dead.
+    /// The sandbox is over, but not all of its processes are dead.
     Undead,
 }
 

@@ -38,11 +38,11 @@ const PASSWD: &str = "root:x:0:0:root:/root:/usr/sbin/nologin\n\
     agent:x:1000:1000:agent:/home/agent:/bin/sh\n\
     nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 const GROUP: &str = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
-const HOSTS: &str = "127.0.0.1 localhost box\n::1 localhost box\n";
+const HOSTS: &str = "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n";
 const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n";
 
 impl Profile {
-    /// The minimal root in a box of `tier`, on the rungs that this machine has.
+    /// The minimal root in a sandbox of `tier`, on the rungs that this machine has.
     pub fn of_tier(tier: Tier) -> Self {
         Self {
             tier,
@@ -132,7 +132,7 @@ fn etc() -> Vec<Mount> {
             content,
         });
     }
-    // The zone is a link into `/usr`; where it is a copy the box uses UTC.
+    // The zone is a link into `/usr`; where it is a copy the sandbox uses UTC.
     if let Ok(to) = fs::read_link("/etc/localtime") {
         mounts.push(Mount::Symlink {
             target: "/etc/localtime".into(),
@@ -193,7 +193,7 @@ fn language_configuration() -> Vec<PathBuf> {
     paths
 }
 
-/// The few small files at `path` as made-up ones: cheaper than a mount in each start of a box.
+/// The few small files at `path` as made-up ones: cheaper than a mount in each start of a sandbox.
 fn copies(path: &Path) -> Option<Vec<Mount>> {
     const MOST: usize = 4;
     const LARGEST: u64 = 8 << 10;

@@ -1,15 +1,15 @@
-//! Boxes: programs run behind walls of the kernel, and nothing of them outlives their end.
+//! Sandboxes: programs run behind walls of the kernel, and nothing of them outlives their end.
 //!
-//! A driver [`Launcher::start`]s a box: a re-exec of the program bears the launcher, which makes
-//! the namespaces and their init; init builds the root and starts the payload. One box is one
+//! A driver [`Launcher::start`]s a sandbox: a re-exec of the program bears the launcher, which makes
+//! the namespaces and their init; init builds the root and starts the payload. One sandbox is one
 //! payload with everything it starts.
 //!
 //! # Invariants
 //!
 //! - What a [`Profile`] does not name does not exist inside; the environment starts empty.
 //! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
-//!   network namespace and seccomp. A wall that cannot be built means no box.
-//! - The box dies with its payload, its launcher and its driver.
+//!   network namespace and seccomp. A wall that cannot be built means no sandbox.
+//! - The sandbox dies with its payload, its launcher and its driver.
 //! - `unsafe` is in `sys`, `early`, `terminal`, and in the attempts of the probe to get out.
 
 mod attempts;
@@ -77,7 +77,7 @@ pub use toolchain::{Toolchain, toolchain_mounts};
 pub use userns_settings::{Switch, switched_off};
 pub use wall::Wall;
 
-/// Starts `command` in a box, with the running program as launcher; see [`Launcher::start`].
+/// Starts `command` in a sandbox, with the running program as launcher; see [`Launcher::start`].
 pub fn start(
     profile: &Profile,
     command: &Command,

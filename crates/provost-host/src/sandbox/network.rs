@@ -1,11 +1,11 @@
-//! The network namespace of a box, made while init does something else.
+//! The network namespace of a sandbox, made while init does something else.
 //!
 //! Of all namespaces the kernel takes longest for this one, about as long as init for the whole
 //! file system, and neither needs the other.
 //!
 //! # Invariants
 //!
-//! - When the other work is done, this process is in the new namespace, or there is no box.
+//! - When the other work is done, this process is in the new namespace, or there is no sandbox.
 //! - The second thread is gone by then.
 
 use std::os::fd::{AsFd as _, OwnedFd};

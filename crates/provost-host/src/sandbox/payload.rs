@@ -112,7 +112,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Executes the program, which is looked for along the box's own PATH.
+/// Executes the program, which is looked for along the sandbox's own PATH.
 fn execute(spec: &Spec) -> Failure {
     let Some(program) = spec.argv.first() else {
         return Failure::at(format!("{EXEC} nothing"))(Errno::INVAL);

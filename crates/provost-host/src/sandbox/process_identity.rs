@@ -22,7 +22,7 @@ pub struct ProcessIdentity {
     pub start_time: u64,
     /// Which start of the machine that was.
     pub boot: String,
-    /// What the box is made of whose init it is.
+    /// What the sandbox is made of whose init it is.
     #[serde(default)]
     pub tier: Tier,
 }
@@ -40,7 +40,7 @@ impl ProcessIdentity {
         })
     }
 
-    /// The same, as the init of a box of `tier`.
+    /// The same, as the init of a sandbox of `tier`.
     pub(crate) fn keeping(self, tier: Tier) -> Self {
         Self { tier, ..self }
     }
@@ -49,7 +49,7 @@ impl ProcessIdentity {
 /// Ends what a crashed driver left: kills the process if it is still the same one, and waits.
 ///
 /// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
-/// afterwards no process of that box is left. Without a namespace init itself ends all the others as
+/// afterwards no process of that sandbox is left. Without a namespace init itself ends all the others as
 /// soon as driver or launcher is gone, and leaves last, so it is only waited for.
 pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxError> {
     let Some(pid) = Pid::from_raw(birth.pid) else {
@@ -68,7 +68,7 @@ pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxE
     if birth.tier == Tier::Namespaces {
         match rustix::process::pidfd_send_signal(&process, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => {}
-            Err(errno) => return Err(SandboxError::machine("killing a box")(errno)),
+            Err(errno) => return Err(SandboxError::machine("killing a sandbox")(errno)),
         }
     }
     let deadline = Instant::now() + timeout;

@@ -1,4 +1,4 @@
-//! Counts the processes of a box and their memory, by what the kernel tells about every process.
+//! Counts the processes of a sandbox and their memory, by what the kernel tells about every process.
 //!
 //! A count is a moment's: what lived only between two of them was never there.
 
@@ -9,7 +9,7 @@ use std::io;
 use super::kernel_memory::KernelMemory;
 use crate::process::Status;
 
-/// The processes of a box.
+/// The processes of a sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessList {
     /// Their numbers on the host, init first.
@@ -19,7 +19,7 @@ pub(crate) struct ProcessList {
 }
 
 impl ProcessList {
-    /// `init` and everybody it is an ancestor of; orphans of a box belong to its init.
+    /// `init` and everybody it is an ancestor of; orphans of a sandbox belong to its init.
     pub(crate) fn of(init: i32) -> io::Result<Self> {
         let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         let mut threads = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Says what a box holds: plain data, written down and hashed with the evidence.
+//! Says what a sandbox holds: plain data, written down and hashed with the evidence.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SandboxError;
 
-/// Everything a box lets in. What is not named here does not exist inside.
+/// Everything a sandbox lets in. What is not named here does not exist inside.
 ///
-/// Beside it every box has its own `/proc`, the five harmless devices in `/dev`, and the launcher's
+/// Beside it every sandbox has its own `/proc`, the five harmless devices in `/dev`, and the launcher's
 /// own binary, all read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +29,7 @@ pub struct Profile {
     pub env: BTreeMap<String, String>,
     /// What of the network exists.
     pub network: Network,
-    /// When the box is ended.
+    /// When the sandbox is ended.
     pub limits: Limits,
     /// Walls left out, to see that the self-test notices.
     #[cfg(feature = "holes")]
@@ -37,7 +37,7 @@ pub struct Profile {
     pub holes: std::collections::BTreeSet<super::wall::Wall>,
 }
 
-/// One entry of the box's file system; targets are absolute paths inside.
+/// One entry of the sandbox's file system; targets are absolute paths inside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Mount {
@@ -45,14 +45,14 @@ pub enum Mount {
     ReadOnly {
         /// On the host; symbolic links are followed.
         source: PathBuf,
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
     },
     /// A path of the host that can be written.
     Writable {
         /// On the host; symbolic links are followed.
         source: PathBuf,
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
     },
     /// Layers of the host seen as one directory that can be written; only `upper` changes.
@@ -63,7 +63,7 @@ pub enum Mount {
         upper: PathBuf,
         /// Room for the kernel, on the file system of `upper`.
         work: PathBuf,
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
     },
     /// Makes something inside an earlier [`Mount::Writable`] or [`Mount::Overlay`] read-only.
@@ -73,24 +73,24 @@ pub enum Mount {
     /// what it leads to. A directory above it can still be renamed away, which is for the diff gate
     /// to see.
     Protect {
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
     },
-    /// A private directory in memory that is gone with the box.
+    /// A private directory in memory that is gone with the sandbox.
     Scratch {
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
     },
     /// A made-up file, read-only.
     File {
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
         /// What it holds.
         content: String,
     },
     /// A symbolic link.
     Symlink {
-        /// In the box.
+        /// In the sandbox.
         target: PathBuf,
         /// Where it leads.
         to: PathBuf,
@@ -98,7 +98,7 @@ pub enum Mount {
 }
 
 impl Mount {
-    /// Where in the box it appears.
+    /// Where in the sandbox it appears.
     pub fn target(&self) -> &Path {
         match self {
             Self::ReadOnly { target, .. }
@@ -134,40 +134,40 @@ impl Mount {
     }
 }
 
-/// What of the network a box has; the host's is never there.
+/// What of the network a sandbox has; the host's is never there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// No internet sockets at all.
     Deny,
-    /// A loopback interface of the box's own.
+    /// A loopback interface of the sandbox's own.
     Loopback,
     /// The same, and on it a proxy that leads to these places; see [`Profile::grant`].
     Proxy(Vec<Endpoint>),
 }
 
-/// When a box is ended, and what a process in it may use.
+/// When a sandbox is ended, and what a process in it may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Seconds until the box is ended.
+    /// Seconds until the sandbox is ended.
     pub wall_seconds: u64,
     /// How much of each stream is kept; the middle is left out.
     pub output_bytes: u64,
-    /// How much both streams may hold together before the box is ended.
+    /// How much both streams may hold together before the sandbox is ended.
     pub output_kill_bytes: u64,
-    /// Seconds without output and without a changed file until the box is ended.
+    /// Seconds without output and without a changed file until the sandbox is ended.
     pub no_progress_seconds: Option<u64>,
     /// Memory that all processes use together.
     pub memory_bytes: u64,
-    /// Whether the kernel is asked to hold memory and processes, which delays the start of the box
+    /// Whether the kernel is asked to hold memory and processes, which delays the start of the sandbox
     /// by milliseconds; where it cannot, and besides, they are counted.
     pub grouped: bool,
     /// What everything that can be written on the host takes there.
     pub disk_bytes: Option<u64>,
     /// Files and directories of everything that can be written on the host.
     pub inodes: Option<u64>,
-    /// Processes and threads at a time; a box that has used up all of them is ended.
+    /// Processes and threads at a time; a sandbox that has used up all of them is ended.
     pub processes: u64,
     /// Open files of one process.
     pub open_files: u64,
@@ -209,7 +209,7 @@ impl Profile {
         Ok(sha256(value.to_string().as_bytes()))
     }
 
-    /// What a box of this profile does not stop.
+    /// What a sandbox of this profile does not stop.
     pub fn holes(&self) -> &'static [Gap] {
         self.tier.holes(self.processes)
     }

@@ -1,4 +1,4 @@
-//! Looks from inside a box whether programs could be started there.
+//! Looks from inside a sandbox whether programs could be started there.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -22,7 +22,7 @@ const SECONDS: u64 = 20;
 const FIRST_LINE: u64 = 256;
 
 impl Launcher {
-    /// What keeps each of `programs` from being started in a box of `profile`.
+    /// What keeps each of `programs` from being started in a sandbox of `profile`.
     pub fn search(
         &self,
         profile: &Profile,
@@ -80,7 +80,7 @@ pub(super) fn look(programs: impl Iterator<Item = String>) -> i32 {
     i32::from(written.and_then(|()| out.flush()).is_err())
 }
 
-/// What keeps `program` from being started, as the payload of a box looks for it.
+/// What keeps `program` from being started, as the payload of a sandbox looks for it.
 fn lack(program: &str, path: &str) -> Option<Lack> {
     let places: Vec<PathBuf> = if program.contains('/') {
         vec![program.into()]
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_looked_for_as_a_box_starts_it() {
+    fn a_program_is_looked_for_as_a_sandbox_starts_it() {
         let place = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str, mode: u32| {
             let path = place.path().join(name);

@@ -1,6 +1,6 @@
-//! The way out of a box that has one: a listener inside, served from outside.
+//! The way out of a sandbox that has one: a listener inside, served from outside.
 //!
-//! Init makes the listener in the namespace of the box and hands it to the driver. A socket stays
+//! Init makes the listener in the namespace of the sandbox and hands it to the driver. A socket stays
 //! in the namespace it was made in, so whoever serves it needs no bridge, no address of the host
 //! and no privilege. There is no route and no resolver inside: what does not go through the proxy
 //! fails at once.
@@ -31,11 +31,11 @@ const VARIABLES: [&str; 6] = [
     "http_proxy",
     "https_proxy",
 ];
-/// What clients are told to reach without the proxy: the box's own loopback.
+/// What clients are told to reach without the proxy: the sandbox's own loopback.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Profile {
-    /// Lets the box reach `places`, and nothing else, through a proxy that its environment names.
+    /// Lets the sandbox reach `places`, and nothing else, through a proxy that its environment names.
     pub fn grant(&mut self, places: Vec<Endpoint>) {
         let proxy = format!("http://{PROXY}");
         for name in VARIABLES {

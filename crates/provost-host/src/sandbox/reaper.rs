@@ -1,11 +1,11 @@
-//! Keeps a box that has no namespaces: two processes inherit whatever the payload leaves, and end it.
+//! Keeps a sandbox that has no namespaces: two processes inherit whatever the payload leaves, and end it.
 //!
 //! The launcher is the outer keeper, init the inner one. A pid namespace would do this in one stroke;
 //! here each of the two notices when the other or the driver is gone, and ends everybody.
 //!
 //! # Invariants
 //!
-//! - Init leaves last, after every process of the box, unless somebody outside kills it; then the
+//! - Init leaves last, after every process of the sandbox, unless somebody outside kills it; then the
 //!   launcher ends its orphans before it reports.
 //! - The scratch directory is gone before the end is reported.
 
@@ -32,7 +32,7 @@ const ROUND: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Is the outer keeper: makes the box, follows it, and says how it ended once all of it is dead.
+/// Is the outer keeper: makes the sandbox, follows it, and says how it ended once all of it is dead.
 pub(crate) fn launch(spec: Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     // Init lets go of it: its closing tells the driver that the launcher is gone.
     let mut control = Some(control);

@@ -1,4 +1,4 @@
-//! Builds the file system of a box and moves into it.
+//! Builds the file system of a sandbox and moves into it.
 //!
 //! # Invariants
 //!
@@ -25,7 +25,7 @@ use super::overlay;
 use super::profile::{Mount, Profile, lacks};
 use super::sys;
 
-/// The devices a box has; none of them remembers anything.
+/// The devices a sandbox has; none of them remembers anything.
 pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Where the program itself is inside.
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
@@ -67,7 +67,7 @@ pub(crate) fn build(profile: &Profile) -> Result<(), Failure> {
 /// Whose directory something is put into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The box's: what is missing is made.
+    /// The sandbox's: what is missing is made.
     Box,
     /// The host's: nothing is made.
     Host,
@@ -75,7 +75,7 @@ enum Owner {
 
 struct Root {
     tree: OwnedFd,
-    /// Directories of the box, to look each one up once.
+    /// Directories of the sandbox, to look each one up once.
     directories: BTreeMap<PathBuf, OwnedFd>,
     read_only: MountAttrFlags,
     device: MountAttrFlags,
@@ -176,7 +176,7 @@ impl Root {
     ) -> Result<(), Failure> {
         let at = |path: &Path| format!("mount {}", path.display());
         if source.starts_with(SCAFFOLD) {
-            // The half-built root of the box hangs there.
+            // The half-built root of the sandbox hangs there.
             return Err(Failure::at(at(source))(Errno::INVAL));
         }
         let tree = clone_tree(CWD, source).map_err(Failure::at(at(source)))?;
@@ -218,7 +218,7 @@ impl Root {
 
     /// A directory of the root itself that stays writable when the root becomes read-only.
     ///
-    /// A file system of its own would be made and taken down with every box.
+    /// A file system of its own would be made and taken down with every sandbox.
     fn scratch(&mut self, target: &Path, owner: Owner) -> Result<(), Errno> {
         if owner == Owner::Host {
             return Err(Errno::NOTSUP);
@@ -250,7 +250,7 @@ impl Root {
         rustix::fs::symlinkat(to, above, name(target))
     }
 
-    /// A directory of the box, made with all above it if it is missing.
+    /// A directory of the sandbox, made with all above it if it is missing.
     fn directory(&mut self, path: &Path) -> Result<BorrowedFd<'_>, Errno> {
         if !self.directories.contains_key(path) {
             let directory = match self.open(path) {
@@ -316,7 +316,7 @@ fn own_program() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The processes of the box; those around it where the kernel refuses that, or a test left it out.
+/// The processes of the sandbox; those around it where the kernel refuses that, or a test left it out.
 fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     // Without a pid namespace of its own nobody may mount a new one.

@@ -1,10 +1,10 @@
-//! A box at work: reads its streams, minds its limits, and ends it.
+//! A sandbox at work: reads its streams, minds its limits, and ends it.
 //!
 //! # Invariants
 //!
-//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the box is dead.
+//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the sandbox is dead.
 //! - Nothing waits without a limit.
-//! - A launcher that is still leaving is not waited for: a later box, or the driver's end, buries it.
+//! - A launcher that is still leaving is not waited for: a later sandbox, or the driver's end, buries it.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -29,10 +29,10 @@ use crate::proxy::Proxy;
 
 /// How often the watch of [`Running::wait`] is asked.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a killed box may take to die.
+/// How long a killed sandbox may take to die.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A box that was started. Dropping it ends it.
+/// A sandbox that was started. Dropping it ends it.
 ///
 /// Its streams are read, and its limits kept, only by [`Running::wait`]: call it at once.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Running {
     pub(crate) over: bool,
 }
 
-/// How far a box is.
+/// How far a sandbox is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Since the payload started.
@@ -70,11 +70,11 @@ pub enum Control {
     /// Go on; this number stands for what was said so far, because the watch can tell work from
     /// waiting.
     Said(u64),
-    /// End the box.
+    /// End the sandbox.
     Cancel,
 }
 
-/// A box that ended; none of its processes is alive.
+/// A sandbox that ended; none of its processes is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// How.
@@ -90,7 +90,7 @@ pub struct Ended {
     pub network: Vec<Traffic>,
 }
 
-/// How a box ended.
+/// How a sandbox ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -98,21 +98,21 @@ pub enum How {
     Exited(i32),
     /// A signal ended the payload.
     Signalled(i32),
-    /// The wall clock ended the box.
+    /// The wall clock ended the sandbox.
     TimedOut,
-    /// The watch ended the box.
+    /// The watch ended the sandbox.
     Cancelled,
-    /// Too much output ended the box.
+    /// Too much output ended the sandbox.
     OutputLimit,
-    /// Too much memory ended the box.
+    /// Too much memory ended the sandbox.
     MemoryLimit,
-    /// Too many processes ended the box.
+    /// Too many processes ended the sandbox.
     ProcessLimit,
-    /// Too much on disk ended the box.
+    /// Too much on disk ended the sandbox.
     DiskLimit,
-    /// Too many files ended the box.
+    /// Too many files ended the sandbox.
     InodeLimit,
-    /// Too long a silence ended the box.
+    /// Too long a silence ended the sandbox.
     NoProgress,
 }
 
@@ -127,12 +127,12 @@ enum LauncherReport {
 }
 
 impl Running {
-    /// The init of the box, as the host knows it.
+    /// The init of the sandbox, as the host knows it.
     pub fn birth(&self) -> Option<&ProcessIdentity> {
         self.birth.as_ref()
     }
 
-    /// The same box, of whose streams no secrets are kept; `known` ones in any spelling.
+    /// The same sandbox, of whose streams no secrets are kept; `known` ones in any spelling.
     #[must_use]
     pub fn scrubbed(mut self, known: &Known) -> Self {
         self.stdout.scrub(known.clone());
@@ -140,9 +140,9 @@ impl Running {
         self
     }
 
-    /// Follows the box to its end; `watch` is asked about ten times a second.
+    /// Follows the sandbox to its end; `watch` is asked about ten times a second.
     ///
-    /// A box that was told to end has ended that way, even if its payload returned meanwhile.
+    /// A sandbox that was told to end has ended that way, even if its payload returned meanwhile.
     pub fn wait(
         mut self,
         watch: &mut dyn FnMut(Progress) -> Control,
@@ -161,7 +161,7 @@ impl Running {
             let left =
                 Duration::from_secs(self.limits.wall_seconds).saturating_sub(self.since.elapsed());
             let heard = if ending.is_some() {
-                // What a dying box still prints does not count: the pipes fill up and hold it.
+                // What a dying sandbox still prints does not count: the pipes fill up and hold it.
                 self.listen(TICK)?
             } else {
                 self.step(left.min(TICK))?
@@ -202,7 +202,7 @@ impl Running {
         })
     }
 
-    /// Whether the box has to end now.
+    /// Whether the sandbox has to end now.
     fn reason_to_end(
         &mut self,
         watch: &mut dyn FnMut(Progress) -> Control,
@@ -291,18 +291,18 @@ impl Running {
         self.since = Instant::now();
         let go = self.go.take();
         if let Some(go) = &go {
-            // A box that is dead already is noticed while waiting.
+            // A sandbox that is dead already is noticed while waiting.
             let _ = messages::send(go, GO, &[]);
         }
         self.guard.count(tier, go);
     }
 
     fn tell_to_end(&self) {
-        // A launcher that is gone has taken the box with it.
+        // A launcher that is gone has taken the sandbox with it.
         let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
     }
 
-    /// Makes sure that a box whose launcher did not say so is dead.
+    /// Makes sure that a sandbox whose launcher did not say so is dead.
     fn bury(&mut self) -> Result<(), SandboxError> {
         // Also ends init, by its death signal; burying waits for that.
         let _ = rustix::process::kill_process(self.launcher, Signal::KILL);
@@ -322,7 +322,7 @@ impl Drop for Running {
 
 /// Buries `launcher`, which has said its last word or is killed, as soon as it has left.
 ///
-/// That is now, or when a later box ends: the kernel takes a while to clear away after it.
+/// That is now, or when a later sandbox ends: the kernel takes a while to clear away after it.
 pub(crate) fn reap(launcher: Pid) {
     static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
     let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! A private directory on disk that is gone with its box.
+//! A private directory on disk that is gone with its sandbox.
 //!
-//! Whoever keeps it holds a lock on it, so that the next box finds out which ones were left behind by a
+//! Whoever keeps it holds a lock on it, so that the next sandbox finds out which ones were left behind by a
 //! keeper that was killed or a machine that lost its power, and removes them.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -50,14 +50,14 @@ impl Scratch {
         &self.path
     }
 
-    /// A new directory in it, which is a part of the box.
+    /// A new directory in it, which is a part of the sandbox.
     pub(crate) fn directory(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         private(&path)?;
         Ok(path)
     }
 
-    /// Takes it away. What cannot be removed stays for the next box to try.
+    /// Takes it away. What cannot be removed stays for the next sandbox to try.
     pub fn remove(&self) {
         let _ = workspace::remove(&self.root, &self.path);
     }

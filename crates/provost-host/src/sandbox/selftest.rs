@@ -1,4 +1,4 @@
-//! Tries to get out of a box before anybody else does.
+//! Tries to get out of a sandbox before anybody else does.
 //!
 //! A probe runs through the same profile as the payload and attacks things that [`Outside`] put up
 //! for it; then the host looks whether anything reached them.

@@ -20,7 +20,7 @@ const LONGEST_TAIL: u64 = 256 << 10;
 /// What is read at once.
 const CHUNK: usize = 64 << 10;
 
-/// What is known about one stream of an ended box.
+/// What is known about one stream of an ended sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamFacts {
     /// The file that holds it.

@@ -1,4 +1,4 @@
-//! A terminal for the payload of a box: its own, so that it cannot type into that of the user.
+//! A terminal for the payload of a sandbox: its own, so that it cannot type into that of the user.
 
 #![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 

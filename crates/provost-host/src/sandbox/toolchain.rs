@@ -1,4 +1,4 @@
-//! Finds the toolchains along somebody's PATH, so that a box has them too.
+//! Finds the toolchains along somebody's PATH, so that a sandbox has them too.
 //!
 //! # Invariants
 //!
@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::profile::{Mount, Profile};
 
-/// What the toolchains need inside a box.
+/// What the toolchains need inside a sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolchain {
     /// Where they are.

@@ -1,4 +1,4 @@
-//! Knows what keeps people from making user namespaces, which boxes of the first tier stand on.
+//! Knows what keeps people from making user namespaces, which sandboxes of the first tier stand on.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Names the walls of a box, so that an attempt can say which one stopped it.
+//! Names the walls of a sandbox, so that an attempt can say which one stopped it.
 //!
 //! In test builds each of them can be left out by its name (`holes` of a profile).
 
@@ -48,7 +48,7 @@ pub enum Wall {
     Session,
     /// Resource limits.
     Limits,
-    /// Nobody looks into the init of the box.
+    /// Nobody looks into the init of the sandbox.
     Init,
 }
 

@@ -1,6 +1,6 @@
 //! Turns a profile into one that needs no mounts: every place inside is a place of the host.
 //!
-//! Without a mount namespace a box sees the host's paths. What a profile puts somewhere else is
+//! Without a mount namespace a sandbox sees the host's paths. What a profile puts somewhere else is
 //! found where it is on the host, and working directory, environment and arguments are told so.
 //!
 //! # Invariants

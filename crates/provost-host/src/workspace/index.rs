@@ -102,7 +102,7 @@ fn push(bytes: &mut Vec<u8>, path: &RawPath, side: &Node, written: Option<&Facts
 
 /// What git remembers of a file; of large numbers it keeps the low half.
 ///
-/// Device and owner are left out: they differ in a box, and git is told not to look.
+/// Device and owner are left out: they differ in a sandbox, and git is told not to look.
 fn facts(mode: Mode, facts: Option<&Facts>) -> [u32; 10] {
     let mode = u32::from_str_radix(mode.digits(), 8).unwrap_or(0);
     let Some(facts) = facts else {

@@ -1,4 +1,4 @@
-//! Keeps what steps of preparation made, for many boxes to read.
+//! Keeps what steps of preparation made, for many sandboxes to read.
 //!
 //! A layer holds the outputs of its step by number. It is known by a key that says what it follows
 //! from, and by a digest of all that is in it.
@@ -57,7 +57,7 @@ impl Layer {
     }
 
     /// Whether it was made again, because somebody had changed what was there.
-    pub fn is_mended(&self) -> bool {
+    pub fn is_fixed(&self) -> bool {
         self.held.was_damaged
     }
 }
@@ -94,7 +94,7 @@ impl Layers {
 }
 
 /// Takes the directories of `outputs` into the layer that is made in `begun`, and closes it; each is
-/// named by the directory it lies below and its path there, which code in a box could choose.
+/// named by the directory it lies below and its path there, which code in a sandbox could choose.
 pub(crate) fn close(
     begun: &Path,
     key: &str,
@@ -250,7 +250,7 @@ mod tests {
         };
         let (first, made) = hold("one");
         assert_eq!((made, first.is_new(), first.bytes() >= 3), (1, true, true));
-        assert!(!first.is_mended());
+        assert!(!first.is_fixed());
         assert_eq!(fs::read(first.output(0).join("a/b")).unwrap(), b"one");
         let (second, made) = hold("one");
         assert_eq!((made, second.is_new()), (1, false));
@@ -260,7 +260,7 @@ mod tests {
 
         fs::write(empty, "poison").unwrap();
         let (third, made) = hold("two");
-        assert_eq!((made, third.is_new(), third.is_mended()), (2, true, true));
+        assert_eq!((made, third.is_new(), third.is_fixed()), (2, true, true));
         assert!(!third.output(0).join("empty/new").exists());
         assert_eq!(
             layers.collect(0, &|_, _| false).unwrap().count,

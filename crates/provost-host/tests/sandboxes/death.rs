@@ -1,4 +1,4 @@
-//! Dead means dead: whatever ends a box, nothing of it is left.
+//! Dead means dead: whatever ends a sandbox, nothing of it is left.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use provost_host::sandbox::{How, ProcessIdentity, SandboxError, bury};
 
-use crate::stage::{Request, Stage, for_each_box, for_each_user};
+use crate::stage::{Request, Stage, for_each_sandbox, for_each_user};
 
 /// Hops from process to process and session to session, and leaves a beat at each.
 const HOP: &str = "import os, time\n\
@@ -37,7 +37,7 @@ fn assert_silent(stage: &Stage) {
 
 #[test]
 fn a_daemon_dies_with_the_payload() {
-    for_each_box(|stage, profile| {
+    for_each_sandbox(|stage, profile| {
         let script = "setsid sh -c 'while :; do echo . >> beat; sleep 0.01; done' & \
             while ! test -s beat; do sleep 0.01; done; exit 3";
         let answer = stage.shell(&profile, script);
@@ -48,7 +48,7 @@ fn a_daemon_dies_with_the_payload() {
 
 #[test]
 fn a_hopping_tree_dies_of_the_wall_clock() {
-    for_each_box(|stage, mut profile| {
+    for_each_sandbox(|stage, mut profile| {
         profile.limits.wall_seconds = 1;
         stage.write("hop.py", HOP);
         let since = Instant::now();
@@ -61,8 +61,8 @@ fn a_hopping_tree_dies_of_the_wall_clock() {
 }
 
 #[test]
-fn a_cancelled_box_is_dead() {
-    for_each_box(|stage, profile| {
+fn a_cancelled_sandbox_is_dead() {
+    for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
@@ -76,8 +76,8 @@ fn a_cancelled_box_is_dead() {
 }
 
 #[test]
-fn a_killed_driver_takes_its_box_along() {
-    for_each_box(|stage, profile| {
+fn a_killed_driver_takes_its_sandbox_along() {
+    for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
@@ -96,7 +96,7 @@ fn a_killed_driver_takes_its_box_along() {
 
 #[test]
 fn a_killed_init_leaves_nobody() {
-    for_each_box(|stage, profile| {
+    for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
@@ -108,15 +108,15 @@ fn a_killed_init_leaves_nobody() {
         let killed = Command::new("kill").args(["-KILL", &init]).status();
         assert!(killed.unwrap().success());
         let answer = stage.answer(driver);
-        let text = "the launcher was lost before it said how the box ended";
+        let text = "the launcher was lost before it said how the sandbox ended";
         assert_eq!(answer.value["error"], text);
         assert_silent(stage);
     });
 }
 
 #[test]
-fn a_killed_launcher_is_told_and_takes_the_box_along() {
-    for_each_box(|stage, profile| {
+fn a_killed_launcher_is_told_and_takes_the_sandbox_along() {
+    for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
             argv: &["sh", "-c", "/usr/bin/python3 hop.py & sleep 60"],
@@ -131,7 +131,7 @@ fn a_killed_launcher_is_told_and_takes_the_box_along() {
         let killed = Command::new("kill").args(["-KILL", launcher]).status();
         assert!(killed.unwrap().success());
         let answer = stage.answer(driver);
-        let text = "the launcher was lost before it said how the box ended";
+        let text = "the launcher was lost before it said how the sandbox ended";
         assert_eq!(answer.value["error"], text);
         assert!(ProcessIdentity::of(init).is_none());
         assert_silent(stage);
@@ -173,7 +173,7 @@ fn a_flood_is_cut_in_the_middle_and_counted() {
 }
 
 #[test]
-fn an_endless_flood_ends_the_box() {
+fn an_endless_flood_ends_the_sandbox() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
         profile.limits.output_bytes = 10_000;

@@ -128,7 +128,7 @@ fn a_promise_that_cannot_be_kept_is_refused() {
 }
 
 #[test]
-fn scratch_directories_are_private_and_gone_with_the_box() {
+fn scratch_directories_are_private_and_gone_with_the_sandbox() {
     for_each_user(|stage| {
         let script = "mkdir \"$HOME/closed\"; touch \"$HOME/closed/x\"; chmod 0 \"$HOME/closed\"; \
             stat -c %a \"$HOME\"; echo \"$HOME\"";

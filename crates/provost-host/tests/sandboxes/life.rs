@@ -1,4 +1,4 @@
-//! How a box starts, what it hands over, how it ends.
+//! How a sandbox starts, what it hands over, how it ends.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ fn a_set_up_that_fails_names_its_step() {
 }
 
 #[test]
-fn a_program_is_found_along_the_path_of_the_box() {
+fn a_program_is_found_along_the_path_of_the_sandbox() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
         assert_eq!(stage.run(&profile, &["true"]).how(), How::Exited(0));
@@ -126,7 +126,7 @@ fn stdin_arrives_and_may_be_left_unread() {
 }
 
 #[test]
-fn a_birth_that_is_not_written_down_ends_the_box() {
+fn a_birth_that_is_not_written_down_ends_the_sandbox() {
     for_each_user(|stage| {
         let request = Request {
             argv: &["sh", "-c", "echo ran > ran"],
@@ -136,14 +136,14 @@ fn a_birth_that_is_not_written_down_ends_the_box() {
         let answer = stage.ask(&stage.profile(), &request);
         assert_eq!(
             answer.value["error"],
-            "the birth of the box could not be recorded"
+            "the birth of the sandbox could not be recorded"
         );
         assert!(!stage.workspace().join("ran").exists());
     });
 }
 
 #[test]
-fn a_machine_says_whether_it_has_boxes() {
+fn a_machine_says_whether_it_has_sandboxes() {
     for_each_user(|stage| {
         if stage.user.is_some() {
             return;

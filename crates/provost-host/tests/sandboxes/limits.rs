@@ -19,7 +19,7 @@ fn python(stage: &Stage, profile: &Profile, lines: &str) -> How {
 }
 
 #[test]
-fn too_much_memory_ends_the_box() {
+fn too_much_memory_ends_the_sandbox() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
         profile.limits.memory_bytes = 200 << 20;
@@ -45,7 +45,7 @@ fn memory_that_is_shared_counts_once() {
 }
 
 #[test]
-fn too_many_processes_end_the_box() {
+fn too_many_processes_end_the_sandbox() {
     let lines = "count = open('count', 'wb', buffering=0)\n\
         try:\n    for _ in range(2000):\n        if os.fork() == 0: time.sleep(20); os._exit(0)\n\
         \x20       count.write(b'.')\n\
@@ -69,7 +69,7 @@ fn too_many_processes_end_the_box() {
 }
 
 #[test]
-fn too_much_on_disk_ends_the_box() {
+fn too_much_on_disk_ends_the_sandbox() {
     let with_name = "file = open('big', 'wb')\n";
     let without = "file = open('big', 'wb')\nos.unlink('big')\n";
     let fill = "for _ in range(120): file.write(b'x' * (1 << 20)); time.sleep(0.005)\n\
@@ -90,7 +90,7 @@ fn too_much_on_disk_ends_the_box() {
 }
 
 #[test]
-fn too_many_files_end_the_box() {
+fn too_many_files_end_the_sandbox() {
     let lines = "for number in range(600): open(f'f{number}', 'w').close()\ntime.sleep(20)\n";
     for_each_user(|stage| {
         let mut profile = stage.profile();
@@ -131,7 +131,7 @@ fn a_layer_is_counted_without_what_it_stands_on() {
 }
 
 #[test]
-fn silence_ends_the_box_and_work_does_not() {
+fn silence_ends_the_sandbox_and_work_does_not() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
         profile.limits.no_progress_seconds = Some(2);

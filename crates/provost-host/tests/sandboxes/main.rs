@@ -1,4 +1,4 @@
-//! The box, tried from the inside, as the user who runs the tests and, for root, as an ordinary one.
+//! The sandbox, tried from the inside, as the user who runs the tests and, for root, as an ordinary one.
 
 #[cfg(test)]
 mod death;

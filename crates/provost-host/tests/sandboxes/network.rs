@@ -1,4 +1,4 @@
-//! The network of a box, asked for by the programs that people use.
+//! The network of a sandbox, asked for by the programs that people use.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -133,7 +133,7 @@ fn who_ignores_the_proxy_fails_at_once() {
 }
 
 #[test]
-fn the_loopback_of_the_box_is_its_own() {
+fn the_loopback_of_the_sandbox_is_its_own() {
     for_each_user(|stage| {
         let profile = granted(stage, &["api.example.com:443"]);
         let script = "import http.server, threading, urllib.request\n\
@@ -168,7 +168,7 @@ fn many_requests_at_once_are_all_answered() {
 }
 
 #[test]
-fn an_open_tunnel_does_not_outlive_its_box_or_its_driver() {
+fn an_open_tunnel_does_not_outlive_its_sandbox_or_its_driver() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let script = format!(
@@ -221,7 +221,7 @@ fn an_open_tunnel_does_not_outlive_its_box_or_its_driver() {
 }
 
 #[test]
-fn a_box_without_grants_has_no_proxy() {
+fn a_sandbox_without_grants_has_no_proxy() {
     for_each_user(|stage| {
         let mut profile = stage.profile();
         profile.network = Network::Loopback;

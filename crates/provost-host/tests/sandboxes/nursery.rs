@@ -1,4 +1,4 @@
-//! Boxes of one thread have one nursery, and nothing else in common.
+//! Sandboxes of one thread have one nursery, and nothing else in common.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use provost_host::sandbox::{Command, Control, How, Launcher, ProcessIdentity, Ru
 use crate::death::until;
 use crate::stage::{Stage, for_each_user};
 
-/// Starts `script` in a box of the calling thread; both streams go to files of that `name`.
+/// Starts `script` in a sandbox of the calling thread; both streams go to files of that `name`.
 fn start(stage: &Stage, name: &str, script: &str) -> Running {
     let launcher = Launcher {
         exe: stage.fixture(),
@@ -69,13 +69,15 @@ fn init_of(running: &Running) -> i32 {
 }
 
 #[test]
-fn boxes_of_one_thread_share_no_session_and_no_descriptor() {
+fn sandboxes_of_one_thread_share_no_session_and_no_descriptor() {
     for_each_user(|stage| {
         if stage.user.is_some() {
             return;
         }
-        let boxes = ["one", "two"].map(|name| start(stage, name, "cat; sleep 60"));
-        let launchers = boxes.each_ref().map(|running| stat(init_of(running))[0]);
+        let sandboxes = ["one", "two"].map(|name| start(stage, name, "cat; sleep 60"));
+        let launchers = sandboxes
+            .each_ref()
+            .map(|running| stat(init_of(running))[0]);
         let mut others = children(&stage.fixture());
         for launcher in launchers {
             assert!(others.remove(&launcher), "a launcher is the driver's child");
@@ -85,7 +87,7 @@ fn boxes_of_one_thread_share_no_session_and_no_descriptor() {
         assert!(others.is_empty(), "there is one nursery");
         assert_eq!(open_files(nursery).len(), 1, "it has its socket");
 
-        let inits = boxes.each_ref().map(init_of);
+        let inits = sandboxes.each_ref().map(init_of);
         for [one, two] in [launchers, inits].map(|pair| pair.map(channels)) {
             assert_ne!(one.len(), 0);
             assert!(one.is_disjoint(&two), "{one:?} {two:?}");
@@ -95,7 +97,7 @@ fn boxes_of_one_thread_share_no_session_and_no_descriptor() {
 }
 
 #[test]
-fn boxes_of_one_thread_die_with_it() {
+fn sandboxes_of_one_thread_die_with_it() {
     for_each_user(|stage| {
         if stage.user.is_some() {
             return;
@@ -119,7 +121,7 @@ fn boxes_of_one_thread_die_with_it() {
 }
 
 #[test]
-fn a_killed_nursery_is_replaced_and_its_boxes_live_on() {
+fn a_killed_nursery_is_replaced_and_its_sandboxes_live_on() {
     for_each_user(|stage| {
         if stage.user.is_some() {
             return;

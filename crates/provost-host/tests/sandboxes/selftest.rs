@@ -14,7 +14,7 @@ fn leaks(stage: &Stage, profile: &Profile) -> BTreeSet<String> {
         ..Request::default()
     };
     let answer = stage.ask(profile, &request);
-    // The filter cannot stand alone, and nobody gets out of a box that is not there.
+    // The filter cannot stand alone, and nobody gets out of a sandbox that is not there.
     if answer.value["stage"] == "seccomp" && profile.holes.contains(&Wall::NoNewPrivileges) {
         return BTreeSet::new();
     }
@@ -51,7 +51,7 @@ fn proxy() -> Network {
 }
 
 #[test]
-fn the_box_holds() {
+fn the_sandbox_holds() {
     for_each_user(|stage| {
         for network in [Network::Deny, Network::Loopback, proxy()] {
             let leaks = leaks(stage, &profile(stage, network.clone()));
@@ -73,7 +73,7 @@ struct Case {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Everybody,
-    /// Only root can make such a box, or has anything to lose in it.
+    /// Only root can make such a sandbox, or has anything to lose in it.
     Root,
 }
 
@@ -144,7 +144,7 @@ fn check(cases: &[Case]) {
 }
 
 #[test]
-fn a_box_without_namespaces_holds_but_for_what_its_tier_declares() {
+fn a_sandbox_without_namespaces_holds_but_for_what_its_tier_declares() {
     for_each_user(|stage| {
         let mut profile = profile(stage, Network::Deny);
         profile.tier = Tier::Landlock;
@@ -164,7 +164,7 @@ fn a_box_without_namespaces_holds_but_for_what_its_tier_declares() {
 }
 
 #[test]
-fn each_wall_of_a_box_without_namespaces_is_needed() {
+fn each_wall_of_a_sandbox_without_namespaces_is_needed() {
     let cases: [(Wall, &[&str]); 2] = [
         (
             Wall::Landlock,

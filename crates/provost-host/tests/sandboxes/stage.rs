@@ -1,4 +1,4 @@
-//! A scratch directory, a user, and a driver process to try a box with.
+//! A scratch directory, a user, and a driver process to try a sandbox with.
 
 use std::fs;
 use std::io::Write as _;
@@ -27,7 +27,7 @@ pub(crate) fn for_each_user(scene: impl Fn(&Stage)) {
 }
 
 /// Runs `scene` for each user and each tier there is.
-pub(crate) fn for_each_box(scene: impl Fn(&Stage, Profile)) {
+pub(crate) fn for_each_sandbox(scene: impl Fn(&Stage, Profile)) {
     for tier in Tier::ALL {
         for_each_user(|stage| {
             let mut profile = stage.profile();
@@ -93,7 +93,7 @@ impl Stage {
         self.directory.path()
     }
 
-    /// The program that drives, and launches, the boxes.
+    /// The program that drives, and launches, the sandboxes.
     pub(crate) fn fixture(&self) -> PathBuf {
         self.path().join("fixture")
     }
@@ -118,7 +118,7 @@ impl Stage {
         }
     }
 
-    /// A minimal box with the workspace in it.
+    /// A minimal sandbox with the workspace in it.
     pub(crate) fn profile(&self) -> Profile {
         let mut profile = Profile::minimal();
         profile.add(Mount::Writable {
@@ -130,7 +130,7 @@ impl Stage {
         profile
     }
 
-    /// Runs a shell script in the box.
+    /// Runs a shell script in the sandbox.
     pub(crate) fn shell(&self, profile: &Profile, script: &str) -> Answer {
         self.run(profile, &["/bin/sh", "-c", script])
     }
@@ -188,7 +188,7 @@ impl Stage {
         child
     }
 
-    /// The init of the box whose birth the driver wrote down.
+    /// The init of the sandbox whose birth the driver wrote down.
     pub(crate) fn init(&self) -> Option<i32> {
         let text = fs::read(self.output().join("born")).ok()?;
         let birth: Value = serde_json::from_slice(&text).ok()?;

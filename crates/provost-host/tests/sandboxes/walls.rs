@@ -7,9 +7,9 @@ use std::path::Path;
 
 use provost_host::sandbox::{HOME, How, Mount, Network, toolchain_mounts};
 
-use crate::stage::{Stage, WORKSPACE, for_each_box, for_each_user};
+use crate::stage::{Stage, WORKSPACE, for_each_sandbox, for_each_user};
 
-/// What a script prints in the minimal box.
+/// What a script prints in the minimal sandbox.
 fn printed(stage: &Stage, script: &str) -> String {
     let answer = stage.shell(&stage.profile(), script);
     assert_eq!(answer.how(), How::Exited(0), "{script}: {answer:?}");
@@ -21,12 +21,12 @@ fn the_payload_is_an_ordinary_user_in_its_own_session() {
     for_each_user(|stage| {
         assert_eq!(printed(stage, "id -u; id -g; id -un"), "1000\n1000\nagent");
         assert_eq!(printed(stage, "umask"), "0022");
-        assert_eq!(printed(stage, "uname -n"), "box");
+        assert_eq!(printed(stage, "uname -n"), "sandbox");
     });
 }
 
 #[test]
-fn only_processes_of_the_box_exist() {
+fn only_processes_of_the_sandbox_exist() {
     for_each_user(|stage| {
         let pids = printed(stage, "cd /proc && ls -d [0-9]*");
         let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
@@ -308,7 +308,7 @@ fn the_toolchains_of_the_user_work_inside() {
 
 #[test]
 fn nothing_that_stays_on_the_host_changes_the_user() {
-    for_each_box(|stage, profile| {
+    for_each_sandbox(|stage, profile| {
         let script = "import os\n\
             def refused(what, call):\n\
             \x20   try: call()\n\

@@ -244,7 +244,7 @@ impl Stage {
 
     /// Whether this machine can make a sandbox; the test is left out where it cannot.
     pub fn has_sandbox(&self) -> bool {
-        let mut command = self.provost(&["box", "--", "true"]);
+        let mut command = self.provost(&["sandbox", "--", "true"]);
         command.current_dir(self.path("home"));
         let trial = self.spawn(command).wait();
         if trial.exit == 4 {

@@ -11,7 +11,7 @@ use super::{Outcome, Stage, Surroundings};
 impl Stage {
     /// Processes that have something to do with this stage, and mounts of it.
     ///
-    /// A process inside a box is known by what is mounted there, whatever it calls itself.
+    /// A process inside a sandbox is known by what is mounted there, whatever it calls itself.
     pub fn traces(&self) -> Vec<String> {
         let mark = self.mark();
         let holds = |path: String| {

@@ -6,9 +6,9 @@ use provost_core::intent::receipt::{self, by_run};
 use provost_core::intent::request::Evidence;
 use provost_core::structure::blast::{Depth, artifact_id};
 use provost_core::structure::health::Points;
-use provost_dialects::change::arguments::{self, Arguments, Contract};
-use provost_dialects::change::{self as payload, tools};
 use provost_engine::change::{self, Session};
+use provost_formats::change::arguments::{self, Arguments, Contract};
+use provost_formats::change::{self as payload, tools};
 use provost_host::clock;
 use serde_json::{Map, Value, json};
 

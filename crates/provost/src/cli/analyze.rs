@@ -9,8 +9,8 @@ use provost_core::exit::Exit;
 use provost_core::structure::baseline::{Baseline, LARGEST, Seen};
 use provost_core::structure::{Category, Finding, Formula, Report, Settings, Summary};
 use provost_core::wording::counted;
-use provost_dialects::sarif;
 use provost_engine::ports::Lens as _;
+use provost_formats::sarif;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};

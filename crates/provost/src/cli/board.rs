@@ -11,7 +11,7 @@ use provost_core::board::decide::Request;
 use provost_core::code::Code;
 use provost_core::time;
 use provost_core::verdict::Verdict;
-use provost_dialects::operator::board as payload;
+use provost_formats::operator::board as payload;
 use provost_host::clock;
 
 use crate::answer::{Answer, Failure, Outcome};

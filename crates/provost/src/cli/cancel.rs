@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// End a run, whoever drives it.
 #[derive(Args)]
 #[command(after_help = "\
-Its box is ended with everything in it, what was done is kept, and the run is sealed with who ended
+Its sandbox is ended with everything in it, what was done is kept, and the run is sealed with who ended
 it and when. A run that nobody drives is taken over for that. A result that is there already stays.
 
 Example:

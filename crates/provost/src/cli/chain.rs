@@ -18,11 +18,11 @@ use provost_core::net::credential::Credential;
 use provost_core::object::Oid;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
-use provost_dialects::document;
 use provost_engine::chain::{Ports, Task};
 use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
 use provost_engine::ports::Bundle as _;
+use provost_formats::document;
 use provost_host::machine;
 use serde_json::json;
 
@@ -70,7 +70,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
-    /// The agent as a command; it is split into words and runs in the box.
+    /// The agent as a command; it is split into words and runs in the sandbox.
     #[arg(long, value_name = "CMD")]
     agent_cmd: Option<String>,
 

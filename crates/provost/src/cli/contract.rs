@@ -15,7 +15,7 @@ use provost_core::json;
 use provost_core::run::learn;
 use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
-use provost_dialects::document::{self, Format};
+use provost_formats::document::{self, Format};
 use provost_host::{clock, ids};
 use serde_json::{Value, json};
 
@@ -78,11 +78,11 @@ pub(super) struct New {
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
     timeout: u64,
 
-    /// How often the agent may mend what a review or a command refused.
+    /// How often the agent may fix what a review or a command refused.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     retries: u32,
 
-    /// What the boxes are made of.
+    /// What the sandboxes are made of.
     #[arg(long, value_name = "TIER")]
     tier: Option<Tier>,
 

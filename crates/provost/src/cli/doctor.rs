@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Nothing is guessed: a box is made and attacked, not deduced from version numbers.
+//! - Nothing is guessed: a sandbox is made and attacked, not deduced from version numbers.
 //! - Without `--fix` nothing on the machine changes; with it, only directories of ours are made
 //!   and their permissions narrowed.
 
@@ -55,7 +55,7 @@ enum State {
     NotEnforced,
     /// Something else is missing that it stands on.
     NotTried,
-    /// A tier of the box does not stop this, wherever it is made.
+    /// A tier of the sandbox does not stop this, wherever it is made.
     Hole,
 }
 

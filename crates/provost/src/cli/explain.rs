@@ -40,7 +40,7 @@ const PAGES: &[(&str, &str)] = &[
 // Say what a code means and what to do, or print a page about a larger matter.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// A code, or a page: what boxes are made of, how they are had in containers, every field of a
+    /// A code, or a page: what sandboxes are made of, how they are had in containers, every field of a
     /// contract file, how the network is granted, how dependencies are prepared, which agents are
     /// known, how results are reviewed, what needs an approval, how contracts are planned and divided,
     /// how chains of them are run, how a board is kept, what packages are, what can be asked of a run

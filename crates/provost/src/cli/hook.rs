@@ -19,8 +19,8 @@ use provost_core::json;
 use provost_core::object::{Oid, sha256};
 use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
-use provost_dialects::document;
 use provost_engine::opening::Origin as _;
+use provost_formats::document;
 use provost_host::hooks::{self, Asks, HOOKS, Standing};
 use serde_json::json;
 

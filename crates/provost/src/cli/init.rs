@@ -18,8 +18,8 @@ use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
 use provost_core::policy::FILE as POLICY;
-use provost_dialects::policy;
 use provost_engine::opening::Origin as _;
+use provost_formats::policy;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
 
@@ -247,7 +247,7 @@ fn answer(
     text += "      the shell stands in for your agent; put any command in its place\n";
     if let Some(accept) = project.accept {
         text += &format!(
-            "      `{accept}` decides, in a box without network; if it fails there, the end of its \
+            "      `{accept}` decides, in a sandbox without network; if it fails there, the end of its \
              output is shown\n"
         );
     }

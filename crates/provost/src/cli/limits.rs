@@ -1,4 +1,4 @@
-//! The flags that bound what a box may use.
+//! The flags that bound what a sandbox may use.
 
 use clap::Args;
 use provost_core::contract::limits::Asked;
@@ -7,7 +7,7 @@ use provost_host::sandbox;
 
 use super::duration::seconds;
 
-// What a box may use, beside time.
+// What a sandbox may use, beside time.
 #[derive(Args)]
 pub(super) struct Limits {
     /// Memory that all processes use together: 512MiB, 2GiB [default: 8GiB].
@@ -43,7 +43,7 @@ impl Limits {
         }
     }
 
-    /// Holds a box to what was asked for; nothing else is bounded that is not bounded anyway.
+    /// Holds a sandbox to what was asked for; nothing else is bounded that is not bounded anyway.
     pub(super) fn hold(&self, limits: &mut sandbox::Limits) {
         if let Some(bytes) = self.memory {
             limits.hold_memory(bytes);

@@ -147,7 +147,7 @@ fn about(fact: &Fact) -> String {
         ),
         Fact::Fixing(fix) => format!("{}, {}", fix.contract.task_id, fix.path),
         Fact::Exhausted { fixes } => {
-            format!("{} did not mend it", counted(*fixes as usize, "attempt"))
+            format!("{} did not fix it", counted(*fixes as usize, "attempt"))
         }
         Fact::Published(published) => short(&published.branch).to_owned(),
         Fact::Cleaned(Cleaned { salvage, left }) => match (salvage, left) {

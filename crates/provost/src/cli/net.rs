@@ -1,4 +1,4 @@
-//! The flags that let a box reach the network.
+//! The flags that let a sandbox reach the network.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use provost_host::sandbox::Profile;
 use crate::answer::Failure;
 use crate::user_consent::Sent;
 
-// What of the network a box may reach.
+// What of the network a sandbox may reach.
 #[derive(Args)]
 pub(super) struct Net {
     /// A place of the network that may be reached, such as api.example.com:443; everything else
@@ -21,7 +21,7 @@ pub(super) struct Net {
     #[arg(long, value_name = "HOST:PORT", help_heading = NETWORK)]
     net: Vec<Endpoint>,
 
-    /// A secret that is added to requests outside the box, which gets a dummy: the place, the
+    /// A secret that is added to requests outside the sandbox, which gets a dummy: the place, the
     /// field and the variable that holds it; see `provost explain network`. Grants the place, too.
     #[arg(long, value_name = "URL FIELD: $NAME", help_heading = NETWORK)]
     credential: Vec<Credential>,
@@ -82,7 +82,7 @@ impl Net {
         Ok(machine::outlet(&self.credential)?)
     }
 
-    /// Lets the box of `profile` reach what is granted.
+    /// Lets the sandbox of `profile` reach what is granted.
     pub(super) fn open(&self, profile: &mut Profile) {
         let places = self.places();
         if !places.is_empty() {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::package::{self, Operation, Refusal};
-use provost_dialects::child_package;
+use provost_formats::child_package;
 use serde_json::Value;
 
 use crate::answer::{Answer, Outcome};

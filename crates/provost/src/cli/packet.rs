@@ -16,9 +16,9 @@ use provost_core::gate::command::{self, CommandPolicy, Trust};
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
-use provost_dialects::packet::compose::{self, Ran, Task};
-use provost_dialects::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Stage};
-use provost_dialects::packet::{
+use provost_formats::packet::compose::{self, Ran, Task};
+use provost_formats::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Stage};
+use provost_formats::packet::{
     self, EXECUTOR_REPORT, Profile, Snapshot, Source, TASK_CARD, VALIDATOR_REPORT,
 };
 use provost_host::inventory::{self, Files};
@@ -40,7 +40,7 @@ use crate::{input, show};
 pub(super) enum Packet {
     /// Write the task card, and record the workspace as it is before the work.
     Publish(Publish),
-    /// Run the acceptance commands in a box, record the workspace, and write the report.
+    /// Run the acceptance commands in a sandbox, record the workspace, and write the report.
     Report(Report),
     /// Check all of it, write the validator report, and seal the packet.
     Seal(SealPacket),
@@ -263,7 +263,7 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
         let argv = command::split(text)
             .map_err(|flaw| Verdict::deny(Code::CommandRefused, format!("`{text}`: {flaw}")))?;
         argvs.push(argv);
-        print_message(&format!("to run in a box: {}", show::neutralise(text)));
+        print_message(&format!("to run in a sandbox: {}", show::neutralise(text)));
     }
     let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let cache = cache_root().map_err(|error| Failure::of(Code::HostFailed, &error))?;

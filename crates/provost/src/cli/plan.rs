@@ -42,7 +42,7 @@ use crate::user_consent;
 /// Let an agent write a contract for what you want; nothing is run.
 #[derive(Args)]
 #[command(after_help = "\
-The planner reads the commit in a box where it can write nothing, and its answer is judged as any
+The planner reads the commit in a sandbox where it can write nothing, and its answer is judged as any
 contract is. What was asked and what came back is kept in .provost/plans, sealed.
 `provost explain plan` says more.
 

@@ -19,10 +19,10 @@ use crate::show::Reader;
 use crate::user_consent;
 use crate::{report, traffic};
 
-// Make dependencies ready for boxes that have no network, as `provost.toml` says.
+// Make dependencies ready for sandboxes that have no network, as `provost.toml` says.
 #[derive(Args)]
 #[command(after_help = "\
-Each [[prepare]] step of the commit's provost.toml runs once in a box, and what it leaves is kept
+Each [[prepare]] step of the commit's provost.toml runs once in a sandbox, and what it leaves is kept
 until one of its inputs changes. A run does the same by itself; this only does it earlier.
 `provost explain prepare` shows how steps are written.
 

@@ -32,7 +32,7 @@ const LONGEST: usize = 120;
 #[command(after_help = "\
 Without --reexec every file that follows from the ledger and the trees is built again in memory and
 compared with the sealed one. With --reexec the gates look at the sealed trees again and the acceptance
-commands run again, in a fresh box, on the base and on the candidate. That can be repeated as often as you
+commands run again, in a fresh sandbox, on the base and on the candidate. That can be repeated as often as you
 like: what comes of it is kept beside the sealed files, and `provost verify` still holds.
 
 Exit 0: everything that must be equal is. 1: something differs. 5: the evidence cannot be trusted.

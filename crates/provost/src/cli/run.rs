@@ -90,12 +90,12 @@ pub(super) struct Run {
         value_parser = seconds)]
     timeout: u64,
 
-    /// How often another attempt may mend what the reviewer refused, or an acceptance command that
+    /// How often another attempt may fix what the reviewer refused, or an acceptance command that
     /// failed; up to 10.
     #[arg(long, value_name = "NUMBER", help_heading = CONTRACT, default_value_t = 0)]
     retries: u32,
 
-    /// What the boxes are made of: `namespaces`, or `landlock` where there are none and the policy
+    /// What the sandboxes are made of: `namespaces`, or `landlock` where there are none and the policy
     /// of the repository accepts it [default: namespaces].
     #[arg(long, value_name = "TIER", help_heading = CONTRACT)]
     tier: Option<Tier>,
@@ -111,7 +111,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
-    /// The agent as a command; it is split into words and runs in the box.
+    /// The agent as a command; it is split into words and runs in the sandbox.
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     agent_cmd: Option<String>,
 
@@ -193,7 +193,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         onlooker.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
     if reader == Reader::Person {
-        // Asking git for them takes as long as a box does, and a program would not read them.
+        // Asking git for them takes as long as a sandbox does, and a program would not read them.
         for note in notes::notes(run, &place, &opened.base_commit) {
             onlooker.line(&format!("note: {note}"));
         }

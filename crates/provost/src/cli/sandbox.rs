@@ -1,4 +1,4 @@
-//! `provost box -- CMD`: any command behind the same walls as an agent.
+//! `provost sandbox -- CMD`: any command behind the same walls as an agent.
 
 mod grants;
 mod selftest;
@@ -41,10 +41,10 @@ home, not your environment. The command starts in the last directory that --allo
 one in an empty home that is gone afterwards. Its output is passed on as it comes.
 
 The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
-long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the box. Where the box
+long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the sandbox. Where the sandbox
 itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
 for a machine that lacks something. With --json the last line of stderr is an object that says how it
-ended or why the box was refused; stdout is the command's alone.
+ended or why the sandbox was refused; stdout is the command's alone.
 
 A path must not lead through a symbolic link: what is written has to be what was named. Of paths
 inside each other the deeper one decides. A `.git` or `.provost` in a directory that --allow names
@@ -52,11 +52,11 @@ can be read and not written, unless --allow names it too; tier landlock cannot h
 so.
 
 Examples:
-  provost box selftest
-  provost box -- my-agent --version
-  provost box --allow . -- cargo test
-  provost box --net example.com:443 -- curl -sS https://example.com/
-  provost box --read /srv/data --timeout 20m -- du -sh /srv/data")]
+  provost sandbox selftest
+  provost sandbox -- my-agent --version
+  provost sandbox --allow . -- cargo test
+  provost sandbox --net example.com:443 -- curl -sS https://example.com/
+  provost sandbox --read /srv/data --timeout 20m -- du -sh /srv/data")]
 pub(super) struct SandboxCommand {
     #[command(subcommand)]
     instead: Option<Instead>,
@@ -73,7 +73,7 @@ pub(super) struct SandboxCommand {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
 
-    /// What the box is made of: `namespaces`, or `landlock` where there are none. A weaker one is
+    /// What the sandbox is made of: `namespaces`, or `landlock` where there are none. A weaker one is
     /// never taken by itself.
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
@@ -89,16 +89,16 @@ pub(super) struct SandboxCommand {
     command: Vec<String>,
 }
 
-// What can be done with a box but running a command in it.
+// What can be done with a sandbox but running a command in it.
 #[derive(Subcommand)]
 enum Instead {
     Selftest(selftest::Selftest),
 }
 
-pub(super) fn run(boxed: SandboxCommand, reader: Reader) -> Outcome {
-    match &boxed.instead {
+pub(super) fn run(sandboxed: SandboxCommand, reader: Reader) -> Outcome {
+    match &sandboxed.instead {
         Some(Instead::Selftest(selftest)) => selftest::run(selftest),
-        None => aside(in_a_box(boxed), reader),
+        None => aside(in_a_sandbox(sandboxed), reader),
     }
 }
 
@@ -115,11 +115,11 @@ pub(super) fn aside(outcome: Outcome, reader: Reader) -> Outcome {
     })
 }
 
-fn in_a_box(boxed: SandboxCommand) -> Outcome {
-    let mut profile = Profile::of_tier(boxed.tier);
+fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
+    let mut profile = Profile::of_tier(sandboxed.tier);
     user_toolchain().add_to(&mut profile);
-    let read = places(&boxed.read, grants::readable)?;
-    let allow = places(&boxed.allow, grants::writable)?;
+    let read = places(&sandboxed.read, grants::readable)?;
+    let allow = places(&sandboxed.allow, grants::writable)?;
     if let Some(directory) = allow.iter().rfind(|path| path.is_dir()) {
         profile.workdir.clone_from(directory);
     }
@@ -127,28 +127,28 @@ fn in_a_box(boxed: SandboxCommand) -> Outcome {
     for mount in grants.mounts {
         profile.add(mount);
     }
-    profile.limits.wall_seconds = boxed.timeout;
-    boxed.limits.hold(&mut profile.limits);
-    boxed.net.open(&mut profile);
+    profile.limits.wall_seconds = sandboxed.timeout;
+    sandboxed.limits.hold(&mut profile.limits);
+    sandboxed.net.open(&mut profile);
     if profile.network == Network::Loopback && is_loopback_off()? {
         profile.network = Network::Deny;
-        print_message("provost box: loopback off, by `[sandbox]` of provost.toml at HEAD");
+        print_message("provost sandbox: loopback off, by `[sandbox]` of provost.toml at HEAD");
     }
     let scratch = Scratch::make()?;
-    let command = scratch.command(boxed.command, Stdin::Null);
+    let command = scratch.command(sandboxed.command, Stdin::Null);
     let running =
-        Launcher::own().start_with(&profile, &command, boxed.net.outlet()?, |_| Ok(()))?;
+        Launcher::own().start_with(&profile, &command, sandboxed.net.outlet()?, |_| Ok(()))?;
     for hole in profile.holes() {
         let tier = profile.tier;
         print_message(&format!(
-            "provost box: tier {tier} does not stop this: {}",
+            "provost sandbox: tier {tier} does not stop this: {}",
             hole.words
         ));
     }
     for path in grants.open {
         let (tier, path) = (profile.tier, path.display());
         print_message(&format!(
-            "provost box: tier {tier} does not stop this: `{path}` can be written"
+            "provost sandbox: tier {tier} does not stop this: `{path}` can be written"
         ));
     }
     let mut shown = Shown::default();
@@ -158,7 +158,7 @@ fn in_a_box(boxed: SandboxCommand) -> Outcome {
     };
     let ended = running.wait(&mut follow);
     shown.copy(&command);
-    let mut answer = outcome("provost box", &profile, ended)?;
+    let mut answer = outcome("provost sandbox", &profile, ended)?;
     answer.json["tier"] = json!(profile.tier);
     answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
     Ok(answer)
@@ -184,7 +184,7 @@ fn places(
     paths.iter().map(|path| place(path)).collect()
 }
 
-/// What became of a command that `who` ran in a box.
+/// What became of a command that `who` ran in a sandbox.
 pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, SandboxError>) -> Outcome {
     let ended = match ended {
         Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
@@ -252,7 +252,7 @@ fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
     }
 }
 
-/// A program that the box was made for and that could not be executed in it.
+/// A program that the sandbox was made for and that could not be executed in it.
 fn not_started(who: &str, error: &SandboxError) -> Answer {
     let (status, reason) = match error {
         SandboxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),

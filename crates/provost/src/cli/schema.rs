@@ -2,7 +2,7 @@
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_dialects::schema;
+use provost_formats::schema;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};

@@ -1,4 +1,4 @@
-//! `provost shell RUN`: into the box that the acceptance commands of a run had.
+//! `provost shell RUN`: into the sandbox that the acceptance commands of a run had.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -23,7 +23,7 @@ use crate::session;
 use crate::show::Reader;
 use crate::{history, show};
 
-// Enter the box that the acceptance commands of a run had, on what its agent left.
+// Enter the sandbox that the acceptance commands of a run had, on what its agent left.
 #[derive(Args)]
 #[command(after_help = "\
 The workspace is a fresh one of exactly the tree that was judged, with everything that was prepared
@@ -88,7 +88,7 @@ fn enter(visit: &SandboxShell, shell: &Shell, state: &State) -> Outcome {
     let scratch = Scratch::make()?;
     if shell.command.is_empty() {
         show::print_message(&format!(
-            "the acceptance box of {}; what you write is gone when you leave",
+            "the acceptance sandbox of {}; what you write is gone when you leave",
             state.names.run_id
         ));
         return at_terminal(visit, &scratch);
@@ -96,12 +96,12 @@ fn enter(visit: &SandboxShell, shell: &Shell, state: &State) -> Outcome {
     let command = scratch.command(shell.command.clone(), Stdin::Null);
     let mut shown = Shown::default();
     let mut follow = || shown.copy(&command);
-    let ended = follow_box(visit, &command, &mut follow);
+    let ended = follow_sandbox(visit, &command, &mut follow);
     shown.copy(&command);
     sandbox::outcome("provost shell", &visit.profile, ended)
 }
 
-fn follow_box(
+fn follow_sandbox(
     visit: &SandboxShell,
     command: &Command,
     tick: &mut dyn FnMut(),
@@ -132,8 +132,8 @@ fn at_terminal(visit: &SandboxShell, scratch: &Scratch) -> Outcome {
     // Ends with this process: nobody can be made to stop waiting for a key.
     thread::spawn(move || pass(io::stdin().lock(), typed));
     let screen = thread::spawn(move || pass(shown, io::stdout()));
-    let ended = follow_box(visit, &command, &mut || fit(near));
-    // The other end is closed with the box, and then there is nothing left to show.
+    let ended = follow_sandbox(visit, &command, &mut || fit(near));
+    // The other end is closed with the sandbox, and then there is nothing left to show.
     let _ = screen.join();
     sandbox::outcome("provost shell", &visit.profile, ended)
 }
@@ -152,7 +152,7 @@ fn pass(mut from: impl io::Read, mut to: impl io::Write) {
     }
 }
 
-/// Makes the box's terminal as large as that of the user.
+/// Makes the sandbox's terminal as large as that of the user.
 fn fit(near: &File) {
     if let Ok(size) = termios::tcgetwinsize(io::stdout()) {
         // Only a matter of looks.
@@ -160,7 +160,7 @@ fn fit(near: &File) {
     }
 }
 
-/// The user's terminal in a state in which every key goes to the box; put back at the end.
+/// The user's terminal in a state in which every key goes to the sandbox; put back at the end.
 struct Raw(Termios);
 
 impl Raw {

@@ -6,8 +6,8 @@ use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
 use provost_core::wording::counted;
-use provost_dialects::document::Format;
-use provost_dialects::lines::Lines;
+use provost_formats::document::Format;
+use provost_formats::lines::Lines;
 use serde_json::Value;
 
 use super::run::refused;

@@ -37,11 +37,11 @@ fn a_bundle_is_verified_exported_and_seen_to_be_altered() {
 fn a_sandbox_is_tried_by_hand() {
     let Some(stage) = stage() else { return };
     let mut transcript = stage.transcript();
-    transcript.plain(&["box", "--", "echo", "hello"]);
-    transcript.json(&["box", "--", "echo", "hello"]);
-    transcript.plain(&["box", "--", "sh", "-c", "exit 3"]);
-    transcript.plain(&["box", "--", "no-such-program"]);
-    transcript.plain(&["box", "--timeout", "1s", "--", "sleep", "20"]);
+    transcript.plain(&["sandbox", "--", "echo", "hello"]);
+    transcript.json(&["sandbox", "--", "echo", "hello"]);
+    transcript.plain(&["sandbox", "--", "sh", "-c", "exit 3"]);
+    transcript.plain(&["sandbox", "--", "no-such-program"]);
+    transcript.plain(&["sandbox", "--timeout", "1s", "--", "sleep", "20"]);
     transcript.plain(&["snapshot"]);
     insta::assert_snapshot!(transcript.text());
 }

@@ -196,7 +196,7 @@ fn explain_lists_its_pages() {
     let stage = stage();
     let (code, text) = said(&stage, &["explain"]);
     assert_eq!(code, 0);
-    for page in ["change-control", "contract", "box"] {
+    for page in ["change-control", "contract", "sandbox"] {
         let is_row = |line: &str| line.split_whitespace().next() == Some(page);
         assert!(text.lines().any(is_row), "{page}");
     }

@@ -50,7 +50,7 @@ fn a_wrong_command_line_is_refused_like_anything_else() {
 }
 
 #[test]
-fn a_box_ends_as_its_command_does() {
+fn a_sandbox_ends_as_its_command_does() {
     let Some(stage) = with_sandbox() else {
         return;
     };
@@ -64,17 +64,17 @@ fn a_box_ends_as_its_command_does() {
         (&["/usr"], 126),
     ];
     for (command, want) in cases {
-        let mut words = vec!["box", "--"];
+        let mut words = vec!["sandbox", "--"];
         words.extend(*command);
         let said = stage.typed(&words);
         assert_eq!(said.exit, *want, "{command:?}: {said:?}");
     }
-    let late = stage.typed(&["box", "--timeout", "1s", "--", "sleep", "20"]);
+    let late = stage.typed(&["sandbox", "--timeout", "1s", "--", "sleep", "20"]);
     assert_eq!(late.exit, 124, "{late:?}");
-    let json = stage.typed(&["box", "--json", "--", "nosuch"]);
+    let json = stage.typed(&["sandbox", "--json", "--", "nosuch"]);
     let last = json.stderr.lines().last().unwrap();
     assert!(last.contains("\"status\":127"), "{json:?}");
-    let json = stage.typed(&["box", "--json", "--", "echo", "mine"]);
+    let json = stage.typed(&["sandbox", "--json", "--", "echo", "mine"]);
     assert_eq!(json.out(), "mine\n", "stdout is the command's alone");
     let last: serde_json::Value =
         serde_json::from_str(json.stderr.lines().last().unwrap()).unwrap();
@@ -90,30 +90,30 @@ fn a_link_does_not_open_what_nobody_named() {
     symlink(stage.path("outside"), stage.path("repo/src/out")).unwrap();
     for path in ["src/out", "./src/../src/out", "src/out/."] {
         for flag in ["--allow", "--read"] {
-            let said = stage.typed(&["box", flag, path, "--", "true"]);
+            let said = stage.typed(&["sandbox", flag, path, "--", "true"]);
             assert_eq!(said.exit, 2, "{path}: {said:?}");
             assert!(said.stderr.contains("symbolic link"), "{path}: {said:?}");
         }
     }
     for path in ["src", "./src/../src", "."] {
-        let said = stage.typed(&["box", "--allow", path, "--", "true"]);
+        let said = stage.typed(&["sandbox", "--allow", path, "--", "true"]);
         assert_eq!(said.exit, 0, "{path}: {said:?}");
     }
 }
 
 #[test]
-fn streams_are_private_and_swept_away_if_their_box_was_killed() {
+fn streams_are_private_and_swept_away_if_their_sandbox_was_killed() {
     let Some(stage) = with_sandbox() else {
         return;
     };
     let place = stage.path("temporary");
     fs::create_dir(&place).unwrap();
-    let boxed = |words: &[&str]| {
-        let mut command = stage.call(&["box", "--"]);
+    let sandboxed = |words: &[&str]| {
+        let mut command = stage.call(&["sandbox", "--"]);
         command.args(words).env("TMPDIR", &place);
         stage.spawn(command)
     };
-    let killed = boxed(&["sleep", "60"]);
+    let killed = sandboxed(&["sleep", "60"]);
     let began = std::time::Instant::now();
     let directory = loop {
         let entries = fs::read_dir(&place).unwrap();
@@ -136,12 +136,12 @@ fn streams_are_private_and_swept_away_if_their_box_was_killed() {
     let opened = fs::File::open(&directory).unwrap();
     opened.set_modified(long_ago).unwrap();
     drop(opened);
-    assert_eq!(boxed(&["true"]).wait().exit, 0);
+    assert_eq!(sandboxed(&["true"]).wait().exit, 0);
     assert!(!directory.exists());
 }
 
 #[test]
-fn a_box_opens_no_machine() {
+fn a_sandbox_opens_no_machine() {
     let stage = stage();
     let cases = [
         ("--allow", "/"),
@@ -154,7 +154,7 @@ fn a_box_opens_no_machine() {
     ];
     for (flag, path) in cases {
         for tier in ["namespaces", "landlock"] {
-            let said = stage.typed(&["box", "--tier", tier, flag, path, "--", "true"]);
+            let said = stage.typed(&["sandbox", "--tier", tier, flag, path, "--", "true"]);
             assert_eq!(said.exit, 2, "{flag} {path}: {said:?}");
             assert!(
                 said.stderr.contains("USAGE_ERROR"),
@@ -177,7 +177,7 @@ fn the_deeper_path_decides_whatever_the_order() {
         (["--allow", "src", "--read", "."], [false, true]),
     ];
     for (flags, written) in cases {
-        let mut words = vec!["box"];
+        let mut words = vec!["sandbox"];
         words.extend(flags);
         // The directory of the command is the last one that can be written.
         let script = format!("cd {} && {{ {script}; }}", stage.path("repo").display());
@@ -195,7 +195,7 @@ fn the_deeper_path_decides_whatever_the_order() {
         ["--tier", "landlock", "--allow", ".", "--read", "src"],
         ["--tier", "namespaces", "--allow", ".", "--read", "."],
     ] {
-        let mut words = vec!["box"];
+        let mut words = vec!["sandbox"];
         words.extend(flags);
         words.extend(["--", "true"]);
         let said = stage.typed(&words);
@@ -218,17 +218,25 @@ fn what_steers_git_stays_unless_it_is_named() {
         hook.display()
     );
     let command = ["--", "sh", "-c", &script];
-    let said = stage.typed(&[&["box", "--allow", "."], &command[..]].concat());
+    let said = stage.typed(&[&["sandbox", "--allow", "."], &command[..]].concat());
     assert_eq!(said.exit, 0, "{said:?}");
     assert!(stage.path("repo/beside").exists(), "{said:?}");
     assert!(!hook.exists(), "{said:?}");
     assert!(!stage.path("repo/.provost/x").exists(), "{said:?}");
 
-    let said = stage.typed(&[&["box", "--allow", ".git", "--allow", "."], &command[..]].concat());
+    let said = stage.typed(
+        &[
+            &["sandbox", "--allow", ".git", "--allow", "."],
+            &command[..],
+        ]
+        .concat(),
+    );
     assert!(hook.exists(), "{said:?}");
     assert!(!stage.path("repo/.provost/x").exists(), "{said:?}");
 
-    let words = ["box", "--tier", "landlock", "--allow", ".", "--", "true"];
+    let words = [
+        "sandbox", "--tier", "landlock", "--allow", ".", "--", "true",
+    ];
     let said = stage.typed(&words);
     assert!(said.stderr.contains(".git` can be written"), "{said:?}");
 }

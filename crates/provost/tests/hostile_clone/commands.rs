@@ -105,8 +105,8 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     ("lease release", Uses, &["RUN"]),
     ("gc", Uses, &["", "--bundles --older-than 1s"]),
     ("snapshot", Nothing, &["--control . --out control.json"]),
-    ("box", Nothing, &["-- true"]),
-    ("box selftest", Nothing, &["--help"]),
+    ("sandbox", Nothing, &["-- true"]),
+    ("sandbox selftest", Nothing, &["--help"]),
     ("shell", Uses, &["RUN -- true"]),
     // Payloads are judged first.
     ("board assign", Nothing, &["contract.json --owner x"]),

@@ -120,18 +120,18 @@ fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     assert_eq!(code, "CONTRACT_INVALID");
 }
 
-/// A shell gives up at once when it cannot fork, and takes its box along before anybody looks.
+/// A shell gives up at once when it cannot fork, and takes its sandbox along before anybody looks.
 #[test]
-fn a_program_that_fails_because_its_box_is_full_is_told_so() {
+fn a_program_that_fails_because_its_sandbox_is_full_is_told_so() {
     // Root is not refused by the kernel, and is ended by whoever counts.
     for scene in scenes() {
         let script = "for i in $(seq 64); do sleep 30 & done; wait";
-        let words = ["box", "--processes", "32", "--", "sh", "-c", script];
+        let words = ["sandbox", "--processes", "32", "--", "sh", "-c", script];
         let outcome = scene.ask(&words);
         assert_eq!(outcome.exit, 125, "{outcome:?}");
         let said = "used up its 32 processes and was ended (--processes)";
         assert!(outcome.stderr.contains(said), "{outcome:?}");
-        let outcome = scene.ask(&["box", "--processes", "32", "--", "sh", "-c", "exit 2"]);
+        let outcome = scene.ask(&["sandbox", "--processes", "32", "--", "sh", "-c", "exit 2"]);
         assert_eq!(outcome.exit, 2, "a failure of its own: {outcome:?}");
     }
 }

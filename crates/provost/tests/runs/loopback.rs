@@ -208,7 +208,7 @@ fn loopback_that_the_policy_turns_off_is_never_ignored_in_silence() {
     let shown = scene.ask(&["show", failed.text("run_id")]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("loopback off"), "{shown}");
-    let boxed = scene.ask(&["box", "--", "true"]);
-    assert_eq!(boxed.exit, 0, "{boxed:?}");
-    assert!(boxed.stderr.contains("loopback off"), "{boxed:?}");
+    let sandboxed = scene.ask(&["sandbox", "--", "true"]);
+    assert_eq!(sandboxed.exit, 0, "{sandboxed:?}");
+    assert!(sandboxed.stderr.contains("loopback off"), "{sandboxed:?}");
 }

@@ -21,6 +21,8 @@ mod divided;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
+mod fix;
+#[cfg(test)]
 mod foreseen;
 #[cfg(test)]
 mod honest;
@@ -36,8 +38,6 @@ mod landing;
 mod limits;
 #[cfg(test)]
 mod loopback;
-#[cfg(test)]
-mod mend;
 #[cfg(test)]
 mod network;
 mod oracle;

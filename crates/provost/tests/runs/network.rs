@@ -79,7 +79,7 @@ fn acceptance_has_no_network_although_the_agent_had() {
 }
 
 #[test]
-fn a_secret_is_nowhere_in_the_box_or_the_evidence() {
+fn a_secret_is_nowhere_in_the_sandbox_or_the_evidence() {
     if lacks("curl") {
         return;
     }

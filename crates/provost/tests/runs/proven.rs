@@ -1,4 +1,4 @@
-//! The self-test of the boxes: once for each start of the machine, and never believed blindly.
+//! The self-test of the sandboxes: once for each start of the machine, and never believed blindly.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::scene::{Ask, Scene};
 
-/// What the last run says about its two boxes: whether they were attacked before.
+/// What the last run says about its two sandboxes: whether they were attacked before.
 fn cached(scene: &Scene) -> [bool; 2] {
     let outcome = scene.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.exit, 0, "{outcome:?}");
@@ -31,14 +31,14 @@ fn cached(scene: &Scene) -> [bool; 2] {
 fn memory(scene: &Scene) -> Vec<PathBuf> {
     let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten();
     below(scene.path("cache/provost"))
-        .flat_map(|cache| below(cache.unwrap().path().join("boxes")))
+        .flat_map(|cache| below(cache.unwrap().path().join("sandboxes")))
         .flat_map(|start| below(start.unwrap().path()))
         .map(|file| file.unwrap().path())
         .collect()
 }
 
 #[test]
-fn a_box_is_attacked_once_and_again_when_somebody_could_have_lied() {
+fn a_sandbox_is_attacked_once_and_again_when_somebody_could_have_lied() {
     let scene = Scene::new();
     assert_eq!(cached(&scene), [false, false]);
     assert_eq!(cached(&scene), [true, true]);
@@ -58,17 +58,17 @@ fn a_box_is_attacked_once_and_again_when_somebody_could_have_lied() {
 #[test]
 fn the_self_test_can_be_asked_for() {
     let scene = Scene::new();
-    let outcome = scene.ask(&["box", "selftest", "--json"]);
+    let outcome = scene.ask(&["sandbox", "selftest", "--json"]);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert_eq!(outcome.json["held"], true, "{outcome:?}");
-    for one in outcome.json["boxes"].as_array().unwrap() {
+    for one in outcome.json["sandboxes"].as_array().unwrap() {
         for probe in one["report"]["probes"].as_array().unwrap() {
             assert_eq!(probe["held"], true, "{probe}");
             assert!(!probe["tried"].as_str().unwrap().is_empty(), "{probe}");
         }
     }
     // Nothing of it is remembered.
-    let text = scene.ask(&["box", "selftest"]);
+    let text = scene.ask(&["sandbox", "selftest"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains("nothing got out"), "{text}");
     assert!(text.contains("no_new_privileges"), "{text}");
@@ -76,7 +76,7 @@ fn the_self_test_can_be_asked_for() {
 
 /// Each is a process of its own, which has no self-test of a run to rely on.
 #[test]
-fn a_box_is_attacked_before_a_preparation_a_replay_and_a_landing() {
+fn a_sandbox_is_attacked_before_a_preparation_a_replay_and_a_landing() {
     let scene = Scene::new();
     scene.commit(&[
         (

@@ -252,7 +252,7 @@ fn what_the_reviewer_says_of_the_merge_decides() {
 }
 
 #[test]
-fn the_box_of_the_reviewer_is_attacked_before_it_is_used() {
+fn the_sandbox_of_the_reviewer_is_attacked_before_it_is_used() {
     let scene = Scene::new();
     let outcome = reviewed(&scene, &says("PASS"));
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
@@ -268,7 +268,7 @@ fn the_box_of_the_reviewer_is_attacked_before_it_is_used() {
     let (reviewed, tested) = (of_kind("REVIEW_RESULT"), of_kind("SANDBOX_TESTED"));
     let attempts = reviewed["probed"]["attempts"].as_array().unwrap();
     assert!(attempts.len() > 20 && attempts.iter().all(|it| it["held"] == true));
-    // It is another box than those of the agent and of the commands.
+    // It is another sandbox than those of the agent and of the commands.
     for place in ["agent", "acceptance"] {
         assert_ne!(
             reviewed["probed"]["shape"], tested[place]["shape"],

@@ -1,10 +1,10 @@
-//! Runs in boxes without namespaces: asked for, permitted by the policy, and told everywhere.
+//! Runs in sandboxes without namespaces: asked for, permitted by the policy, and told everywhere.
 
 use serde_json::Value;
 
 use crate::scene::{Ask, Scene, is_root, lacks};
 
-/// The policy that accepts such boxes.
+/// The policy that accepts such sandboxes.
 const POLICY: &[(&str, &str)] = &[("provost.toml", "[box]\nleast_tier = \"landlock\"\n")];
 
 /// Tries the outside, and then does honest work.
@@ -33,8 +33,8 @@ fn check(scene: &Scene) {
     let run = outcome.text("run_id");
     assert_eq!(scene.verify(run).exit, 0);
     let shown = scene.ask(&["show", "--json", run]).json;
-    assert_eq!(shown["box"]["tier"], "landlock", "{shown}");
-    let holes = shown["box"]["holes"].as_array().unwrap();
+    assert_eq!(shown["sandbox"]["tier"], "landlock", "{shown}");
+    let holes = shown["sandbox"]["holes"].as_array().unwrap();
     assert!(!holes.is_empty());
     let text = std::fs::read(scene.evidence(run, "attestation.dsse.json")).unwrap();
     let envelope: Value = serde_json::from_slice(&text).unwrap();
@@ -45,12 +45,12 @@ fn check(scene: &Scene) {
 }
 
 #[test]
-fn a_run_in_a_box_without_namespaces_is_honest_about_it() {
+fn a_run_in_a_sandbox_without_namespaces_is_honest_about_it() {
     check(&Scene::new());
 }
 
 #[test]
-fn a_run_in_a_box_without_namespaces_works_for_an_ordinary_user() {
+fn a_run_in_a_sandbox_without_namespaces_works_for_an_ordinary_user() {
     // Where this is no root, the test above was by an ordinary user.
     if is_root() && !lacks("setpriv") {
         let scene = Scene::of_nobody();
@@ -60,7 +60,7 @@ fn a_run_in_a_box_without_namespaces_works_for_an_ordinary_user() {
 }
 
 #[test]
-fn a_weaker_box_than_the_policy_accepts_is_refused() {
+fn a_weaker_sandbox_than_the_policy_accepts_is_refused() {
     let scene = Scene::new();
     let before = scene.surroundings();
     let ask = Ask {

@@ -28,8 +28,8 @@ use provost_core::structure::baseline;
 use provost_core::structure::blast::radius;
 use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
 use provost_core::structure::compare::compare;
-use provost_dialects::change::arguments::{self, Shown};
-use provost_dialects::change::{self as payload, Detail, Focus};
+use provost_formats::change::arguments::{self, Shown};
+use provost_formats::change::{self as payload, Detail, Focus};
 use serde_json::{Map, Value, json};
 
 use scene::{
@@ -65,7 +65,7 @@ fn starts() -> Answer<Vec<Value>> {
     let rival = [other(4, MINE, &[], State::Active)?];
     let request = |on_conflict: &str| {
         let asked = json!({
-            "root": ".", "intent": "mend it", "on_conflict": on_conflict,
+            "root": ".", "intent": "fix it", "on_conflict": on_conflict,
             "scope": { "allowed_files": [MINE], "allowed_related": [FORGOTTEN] },
             "dirty_scope_policy": "continue_own_wip", "blast_radius_depth": "transitive",
         });

@@ -95,7 +95,7 @@ impl Composer<'_> {
         }
     }
 
-    /// The task of the run, and those that mended it.
+    /// The task of the run, and those that fixed it.
     fn tasks(&self) -> Result<Vec<TaskEntry>, ComposeError> {
         let state = self.state;
         let whole = self.task()?;

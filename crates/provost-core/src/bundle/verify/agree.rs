@@ -356,11 +356,14 @@ pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
         }
     }
     match &predicate.sandbox {
-        None => wrong(ATTESTATION, "accepts a run and does not say in which box"),
+        None => wrong(
+            ATTESTATION,
+            "accepts a run and does not say in which sandbox",
+        ),
         Some(facts) if !facts.selftest_held => {
             wrong(
                 ATTESTATION,
-                "accepts a run whose box did not hold in its self-test",
+                "accepts a run whose sandbox did not hold in its self-test",
             );
         }
         Some(_) => {}

@@ -1,6 +1,6 @@
 //! Decides everything again: what the ledger holds as facts must lead to what it holds as verdicts.
 //!
-//! The gates are pure functions, so a reader needs neither repository nor box to ask them again. A
+//! The gates are pure functions, so a reader needs neither repository nor sandbox to ask them again. A
 //! ledger of another version is only folded, because its rules may have been others.
 
 use super::read::{Bundle, LEDGER};

@@ -57,7 +57,7 @@ impl State {
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
                 let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
-                // An attempt that mended nothing leaves the tree that was tested already.
+                // An attempt that fixed nothing leaves the tree that was tested already.
                 let past = self.past.iter().filter_map(|past| past.tests.as_ref());
                 order.evidence = past.cloned().collect();
                 Effect::Accept(order)
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// The tree that the attempt begins with: the base, or the candidate that it mends, unless the
+    /// The tree that the attempt begins with: the base, or the candidate that it fixes, unless the
     /// contract wants that reset.
     fn begins_with(&self) -> &Oid {
         match self.opened.contract.rollback.strategy {
@@ -224,7 +224,7 @@ impl State {
         })
     }
 
-    /// The command of the agent; one that is known goes on with the thread of what it mends.
+    /// The command of the agent; one that is known goes on with the thread of what it fixes.
     fn agent_words(&self) -> Vec<String> {
         let words = &self.opened.agent;
         match (&self.opened.adapted, self.thread()) {
@@ -233,10 +233,10 @@ impl State {
         }
     }
 
-    /// How the program calls the conversation in which it did what is to be mended.
+    /// How the program calls the conversation in which it did what is to be fixed.
     fn thread(&self) -> Option<&str> {
-        let mended = self.past.last()?.agent.as_ref()?;
-        mended.told.as_ref()?.sum.thread.as_deref()
+        let fixed = self.past.last()?.agent.as_ref()?;
+        fixed.told.as_ref()?.sum.thread.as_deref()
     }
 
     fn review_effect(&self) -> Result<Review, NoEffect> {

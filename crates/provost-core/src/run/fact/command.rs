@@ -1,4 +1,4 @@
-//! What boxed commands did: how they ended, what they printed, and on which tree.
+//! What sandboxed commands did: how they ended, what they printed, and on which tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,11 +31,11 @@ pub struct TestRun {
     pub side: Side,
     /// On exactly this tree.
     pub tree: Oid,
-    /// Whether an earlier run of the same commands on the same tree in the same box is repeated.
+    /// Whether an earlier run of the same commands on the same tree in the same sandbox is repeated.
     pub cached: bool,
-    /// SHA-256 of the box profile.
+    /// SHA-256 of the sandbox profile.
     pub profile: String,
-    /// The prepared layers in the box.
+    /// The prepared layers in the sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layered>,
     /// The commands, in the contract's order.
@@ -84,7 +84,7 @@ impl CommandRun {
     }
 }
 
-/// How a boxed process ended.
+/// How a sandboxed process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -116,11 +116,11 @@ pub enum Ending {
     Cancelled,
     /// Because the lease on the scope was lost.
     LeaseLost,
-    /// It never began: its program is not in the box.
+    /// It never began: its program is not in the sandbox.
     NotStarted,
 }
 
-/// One stream of a boxed process, kept as a file of the bundle.
+/// One stream of a sandboxed process, kept as a file of the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
     /// The file in the bundle.

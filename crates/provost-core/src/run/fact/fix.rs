@@ -1,4 +1,4 @@
-//! The facts about attempts that mend what an earlier one left.
+//! The facts about attempts that fix what an earlier one left.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::contract::document::Document;
 use crate::run::Gate;
 
-/// Another attempt is to mend what a gate refused.
+/// Another attempt is to fix what a gate refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
     /// The gate.
@@ -17,7 +17,7 @@ pub struct Trigger {
     pub not_before: String,
 }
 
-/// The contract of an attempt that mends.
+/// The contract of an attempt that fixes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fix {
     /// Which, from 1.

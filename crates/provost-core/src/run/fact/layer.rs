@@ -6,7 +6,7 @@ use super::CommandRun;
 use crate::net::traffic_log::Traffic;
 use crate::object::Oid;
 
-/// A prepared layer that boxes of a run had.
+/// A prepared layer that sandboxes of a run had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layered {
     /// The step that makes it.

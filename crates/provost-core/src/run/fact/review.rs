@@ -35,7 +35,7 @@ pub struct ReviewRun {
     /// Paths of the tree that are not what they were before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub altered: Vec<RawPath>,
-    /// What was tried in its box before. Records from before it was told hold nothing here.
+    /// What was tried in its sandbox before. Records from before it was told hold nothing here.
     #[serde(default)]
     pub probed: Probed,
     /// How it ended; its result is its report.

@@ -1,4 +1,4 @@
-//! What probes found out about the boxes of a run.
+//! What probes found out about the sandboxes of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tier::Processes;
 
-/// What probes found out about the boxes of a run.
+/// What probes found out about the sandboxes of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxTest {
     /// The tier that was tested.
@@ -14,10 +14,10 @@ pub struct SandboxTest {
     /// Whose processes are seen inside.
     #[serde(default, skip_serializing_if = "Processes::is_own")]
     pub processes: Processes,
-    /// What boxes of this tier do not stop, in words.
+    /// What sandboxes of this tier do not stop, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<String>,
-    /// Whether every probe was there and held, in both boxes, but for those that show a hole of the
+    /// Whether every probe was there and held, in both sandboxes, but for those that show a hole of the
     /// tier.
     pub held: bool,
     /// The kernel.
@@ -32,16 +32,16 @@ pub struct SandboxTest {
     /// What holds each limit that not every machine can hold exactly.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-    /// What was tried in the agent's box. Records from before it was told hold nothing here, which
+    /// What was tried in the agent's sandbox. Records from before it was told hold nothing here, which
     /// passes no gate.
     #[serde(default)]
     pub agent: Probed,
-    /// What was tried in the box of the acceptance commands.
+    /// What was tried in the sandbox of the acceptance commands.
     #[serde(default)]
     pub acceptance: Probed,
 }
 
-/// What was tried in one box.
+/// What was tried in one sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
     /// SHA-256 of the profile without what differs from run to run and makes no wall.
@@ -52,7 +52,7 @@ pub struct Probed {
     pub attempts: Vec<Probe>,
 }
 
-/// One attempt to get out of a box.
+/// One attempt to get out of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// Its name.
@@ -68,7 +68,7 @@ pub struct Probe {
 }
 
 impl SandboxTest {
-    /// Every attempt, with the box it was made in.
+    /// Every attempt, with the sandbox it was made in.
     pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Probe)> {
         let agent = self.agent.attempts.iter().map(|it| ("agent", it));
         let acceptance = self.acceptance.attempts.iter();

@@ -199,7 +199,7 @@ fn said(ran: &CommandRun) -> String {
     )
 }
 
-/// How a boxed process ended, in words that follow its name.
+/// How a sandboxed process ended, in words that follow its name.
 pub fn render_ending(ending: Ending) -> String {
     match ending {
         Ending::Exited(0) => "passed".to_owned(),
@@ -217,7 +217,7 @@ pub fn render_ending(ending: Ending) -> String {
         Ending::Dismissed => "was through and was ended".to_owned(),
         Ending::Cancelled => "was cancelled".to_owned(),
         Ending::LeaseLost => "was ended because the lease was lost".to_owned(),
-        Ending::NotStarted => "could not be started in the box".to_owned(),
+        Ending::NotStarted => "could not be started in the sandbox".to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::path::RepoPath;
 use crate::run::effect::{Selftest, TREE};
 use crate::scope::Scope;
 
-/// Why a program cannot be started in a box.
+/// Why a program cannot be started in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
@@ -20,7 +20,7 @@ pub enum Lack {
 }
 
 /// What is said of the first command that no candidate could make start; `lacks` has what was found
-/// in its box on the base, for each command.
+/// in its sandbox on the base, for each command.
 pub fn judge_programs(order: &Selftest, lacks: &[Option<Lack>]) -> Option<String> {
     if prepares_anew(order) {
         return None;
@@ -33,7 +33,7 @@ pub fn judge_programs(order: &Selftest, lacks: &[Option<Lack>]) -> Option<String
         }
         let why = match lack {
             Lack::Missing => format!(
-                "there is no program `{program}`; a box has the system's programs, the toolchains \
+                "there is no program `{program}`; a sandbox has the system's programs, the toolchains \
                  along your PATH, what is committed and what was prepared"
             ),
             Lack::NotExecutable => format!("`{program}` is not executable"),
@@ -42,7 +42,7 @@ pub fn judge_programs(order: &Selftest, lacks: &[Option<Lack>]) -> Option<String
             }
         };
         let line = command::line(&test.argv);
-        Some(format!("`{line}` cannot be started in the box: {why}"))
+        Some(format!("`{line}` cannot be started in the sandbox: {why}"))
     })
 }
 

@@ -59,11 +59,11 @@ impl State {
 }
 
 impl State {
-    /// The refusal of a reviewer whose box was not attacked, or did not hold.
+    /// The refusal of a reviewer whose sandbox was not attacked, or did not hold.
     fn leaked(&self, probed: &Probed) -> Option<Verdict> {
         let deny = |reason: String| Some(Verdict::deny(Code::SandboxLeaks, reason));
         if probed.attempts.is_empty() {
-            return deny("the box of the reviewer was not tested".to_owned());
+            return deny("the sandbox of the reviewer was not tested".to_owned());
         }
         let tier = self
             .contract
@@ -74,7 +74,7 @@ impl State {
         let leak = |probe: &&Probe| !probe.held && !tier.excuses(processes, &probe.name);
         let leak = probed.attempts.iter().find(leak)?;
         deny(format!(
-            "the box of the reviewer does not hold: {}",
+            "the sandbox of the reviewer does not hold: {}",
             leak.name
         ))
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::run::fact::{Fix, Placed, Trigger, WorkspaceKind};
 use crate::run::fix::beyond;
 
-/// A run with a reviewer whose refusals may be mended twice.
+/// A run with a reviewer whose refusals may be fixed twice.
 fn opening() -> Fact {
     let Fact::Opened(mut opened) = reviewed_opening() else {
         unreachable!("it is the first fact");
@@ -52,7 +52,7 @@ fn placed() -> Vec<Fact> {
     ]
 }
 
-fn box_test() -> Vec<Fact> {
+fn sandbox_test() -> Vec<Fact> {
     let probed = || Probed {
         shape: sha256(b"s"),
         cached: false,
@@ -78,7 +78,7 @@ fn box_test() -> Vec<Fact> {
 fn candidate(result: ResultFile) -> State {
     let facts = [
         placed(),
-        box_test(),
+        sandbox_test(),
         agent(Ending::Exited(0), ResultFile::Absent),
         captured(&["app/a"]),
         review("tree", Ending::Exited(0), result, &[]),
@@ -106,7 +106,7 @@ fn refused() -> State {
 }
 
 #[test]
-fn only_a_reviewer_and_a_failed_command_are_mended() {
+fn only_a_reviewer_and_a_failed_command_are_fixed() {
     use Ending::{Exited, NotStarted, Signalled, TimedOut};
     let both = |one, two| tested(&[("one", one), ("two", two)], &[]);
     let cases = vec![

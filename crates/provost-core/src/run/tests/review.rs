@@ -41,7 +41,7 @@ pub(super) fn review(
     vec![started(Step::Review), Fact::Reviewed(Box::new(run))]
 }
 
-/// One attempt to get out of the reviewer's box.
+/// One attempt to get out of the reviewer's sandbox.
 fn probed(held: bool) -> Probed {
     Probed {
         attempts: vec![Probe {
@@ -56,15 +56,15 @@ fn probed(held: bool) -> Probed {
 }
 
 #[test]
-fn a_reviewer_in_a_box_that_was_not_attacked_or_leaks_has_no_word() {
-    for (boxed, want) in [
+fn a_reviewer_in_a_sandbox_that_was_not_attacked_or_leaks_has_no_word() {
+    for (sandboxed, want) in [
         (probed(true), Code::Ok),
         (probed(false), Code::SandboxLeaks),
         (Probed::default(), Code::SandboxLeaks),
     ] {
         let mut facts = review("captured", Ending::Exited(0), says("PASS", &[]), &[]);
         if let Some(Fact::Reviewed(run)) = facts.get_mut(1) {
-            run.probed = boxed;
+            run.probed = sandboxed;
         }
         let mut state = folded(&[]);
         let Some(Fact::Reviewed(run)) = facts.pop() else {

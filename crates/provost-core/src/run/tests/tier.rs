@@ -18,7 +18,7 @@ fn step() -> prepare::Step {
     }
 }
 
-/// What the policy gate says of a run with `change` in boxes of `tier`.
+/// What the policy gate says of a run with `change` in sandboxes of `tier`.
 fn judged(tier: Tier, change: fn(&mut Opened)) -> Verdict {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");

@@ -181,7 +181,7 @@ fn a_variable_is_secret_by_its_name_and_its_value() {
         let found = super::super::is_secret_variable(name, value);
         assert_eq!(found, want, "{name}={value}");
     }
-    // What stands in a box in the place of a secret is none.
+    // What stands in a sandbox in the place of a secret is none.
     assert!(Known::new([("TOKEN", "kept-outside-the-box")]).is_empty());
     assert_eq!(format!("{:?}", Known::default()), "Known(0 spellings)");
 }

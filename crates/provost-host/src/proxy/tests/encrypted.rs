@@ -1,4 +1,4 @@
-//! Servers that are encrypted, while the box speaks plainly.
+//! Servers that are encrypted, while the sandbox speaks plainly.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn encrypted_server(directory: &Path) -> Option<(u16, PathBuf, Child)> {
 }
 
 #[test]
-fn what_is_plain_in_the_box_is_encrypted_outside() {
+fn what_is_plain_in_the_sandbox_is_encrypted_outside() {
     let directory = tempfile::tempdir().unwrap();
     let Some((port, certificate, mut server)) = encrypted_server(directory.path()) else {
         return;

@@ -1,4 +1,4 @@
-//! Attempts on files: the host's, and those of the box that may only be read.
+//! Attempts on files: the host's, and those of the sandbox that may only be read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -101,7 +101,7 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Whether something else of the box is at the path of a hidden directory.
+/// Whether something else of the sandbox is at the path of a hidden directory.
 fn is_another(hidden: &Hidden) -> bool {
     fs::metadata(&hidden.path)
         .is_ok_and(|found| (found.dev(), found.ino()) != (hidden.device, hidden.inode))

@@ -123,7 +123,7 @@ fn groups(task: &Task) -> Outcome {
 }
 
 /// A session of somebody outside has the number 0, or another one than this process. Both numbers
-/// are taken from the same place: the `/proc` around a box counts otherwise than the box.
+/// are taken from the same place: the `/proc` around a sandbox counts otherwise than the sandbox.
 fn session(_: &Task) -> Outcome {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name before it may hold anything, blanks and brackets too.

@@ -1,4 +1,4 @@
-//! Attempts on processes of the host, and on the init of the box.
+//! Attempts on processes of the host, and on the init of the sandbox.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use super::super::attempts;
 use super::super::wall::Wall;
 use super::{CANARY, Outcome, Task, Trial};
 
-/// What keeps a process from looking into one that is not of the box.
+/// What keeps a process from looking into one that is not of the sandbox.
 const STRANGERS: &[Wall] = &[
     Wall::Processes,
     Wall::Seccomp,
@@ -23,7 +23,7 @@ pub(super) const TRIALS: &[Trial] = &[
         tried: "signal a process of the host",
         attempt: |task| {
             if is_ours(task.victim) {
-                return Outcome::seen(true, "the number is one of the box's own");
+                return Outcome::seen(true, "the number is one of the sandbox's own");
             }
             Outcome::refused(attempts::signal(task.victim))
         },
@@ -54,13 +54,13 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "processes_hidden",
         walls: &[Wall::Proc, Wall::Processes],
-        tried: "list processes beside the box's own",
+        tried: "list processes beside the sandbox's own",
         attempt: processes_hidden,
     },
     Trial {
         name: "init_hidden",
         walls: &[Wall::Init, Wall::Landlock, Wall::Capabilities],
-        tried: "look into the descriptors of the box's init",
+        tried: "look into the descriptors of the sandbox's init",
         attempt: |_| {
             let listed = fs::read_dir("/proc/1/fd").and_then(|mut entries| {
                 let missing = || io::Error::from(io::ErrorKind::NotFound);

@@ -9,7 +9,7 @@ const UNSUPPORTED: Decision = Decision::Errno(libc::EOPNOTSUPP.unsigned_abs());
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
     // Landlock does not see who connects to a socket in the file system, and one of those leads out
-    // of every box: a container engine's, a key agent's. Pairs are made by another call, see
+    // of every sandbox: a container engine's, a key agent's. Pairs are made by another call, see
     // [`pairs`].
     libc::SYS_socket,
     // Memory, semaphores and queues that all programs of a user share by number or name.

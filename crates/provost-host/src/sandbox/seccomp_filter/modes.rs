@@ -1,6 +1,6 @@
 //! No file gets a set-user-id or set-group-id bit.
 //!
-//! No box honours those bits, but what can be written lies on the host, where another user who
+//! No sandbox honours those bits, but what can be written lies on the host, where another user who
 //! starts such a file would act as the one who owns it.
 
 use std::collections::BTreeMap;

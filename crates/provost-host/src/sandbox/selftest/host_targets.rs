@@ -61,7 +61,7 @@ impl Outside {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let abstract_name = format!("{PREFIX}{}", hex(&random));
-        // Whoever is killed leaves it to the next box to remove it.
+        // Whoever is killed leaves it to the next sandbox to remove it.
         let scratch = Scratch::make(&temporary())?;
         Self::fill(launcher, scratch, abstract_name)
     }

@@ -111,8 +111,8 @@ pub(super) fn digest(path: &Path) -> io::Result<String> {
 /// Where the digest is remembered until the next start of the machine.
 fn place(directory: &Path) -> Option<PathBuf> {
     let boot = fs::read_to_string(BOOT).ok()?;
-    let boxes = directory.join(cache::BOXES).join(boot.trim());
-    Some(boxes.join("program.json"))
+    let sandboxes = directory.join(cache::SANDBOXES).join(boot.trim());
+    Some(sandboxes.join("program.json"))
 }
 
 fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {

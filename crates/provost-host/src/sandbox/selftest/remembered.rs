@@ -1,10 +1,10 @@
-//! Remembers self-tests that held, so that a box is attacked once for each start of the machine.
+//! Remembers self-tests that held, so that a sandbox is attacked once for each start of the machine.
 //!
 //! # Invariants
 //!
 //! - A report is believed only on exactly the ground it was found on, if it is whole and held.
 //! - A file is believed only if nobody but this user could have written it.
-//! - Whatever is amiss means that the box is attacked again, never that it passes.
+//! - Whatever is amiss means that the sandbox is attacked again, never that it passes.
 
 use std::fs;
 use std::io;
@@ -94,8 +94,8 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
 fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, SandboxError> {
     let key = serde_json::to_value(ground).map_err(SandboxError::Profile)?;
     let name = sha256(key.to_string().as_bytes());
-    let boxes = directory.join(cache::BOXES).join(&ground.boot);
-    Ok(boxes.join(format!("{name}.json")))
+    let sandboxes = directory.join(cache::SANDBOXES).join(&ground.boot);
+    Ok(sandboxes.join(format!("{name}.json")))
 }
 
 /// Reads a report about `ground` that can be believed.

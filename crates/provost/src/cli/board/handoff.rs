@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use provost_core::code::Code;
-use provost_dialects::operator::bundle::{self, HandoffBundle};
 use provost_engine::ports::{Bundle as _, PortError};
+use provost_formats::operator::bundle::{self, HandoffBundle};
 use provost_store::board as store;
 use serde_json::json;
 

@@ -8,8 +8,8 @@ use provost_core::board::state::Board;
 use provost_core::code::Code;
 use provost_core::record::{GENESIS, Head};
 use provost_core::verdict::Verdict;
-use provost_dialects::operator::{self, board as payload};
 use provost_engine::board;
+use provost_formats::operator::{self, board as payload};
 use provost_store::board::RECORDS;
 use provost_store::lock::DriverLock;
 

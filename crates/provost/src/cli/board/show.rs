@@ -4,8 +4,8 @@ use provost_core::board::fact::LogLine;
 use provost_core::board::lock::Lock;
 use provost_core::board::row::{Row, TaskId};
 use provost_core::board::state::Board;
-use provost_dialects::operator::board as payload;
 use provost_engine::board::refuse;
+use provost_formats::operator::board as payload;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;

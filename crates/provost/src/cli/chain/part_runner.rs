@@ -1,4 +1,4 @@
-//! Runs the nodes of a chain, each in a thread of its own: boxes die with the thread that made them.
+//! Runs the nodes of a chain, each in a thread of its own: sandboxes die with the thread that made them.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;

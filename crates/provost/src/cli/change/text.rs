@@ -356,7 +356,7 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
         "" if status.starts_with("accepted") => String::new(),
         _ if verification["structural_delta"]["regressions"][0].is_string() => {
             format!(
-                "next: mend it, then {program} analyze\n\
+                "next: fix it, then {program} analyze\n\
                  then: {program} finish {id}{evidence} --after RUN\n"
             )
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::verdict::Verdict;
-use provost_dialects::operator::{self, Kind, Strictness, Surroundings};
+use provost_formats::operator::{self, Kind, Strictness, Surroundings};
 
 use crate::answer::{Failure, Outcome};
 use crate::input;

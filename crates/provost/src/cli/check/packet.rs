@@ -1,7 +1,7 @@
 //! `provost check packet`: whether a control packet holds, and whether its phase is accepted.
 
 use clap::Args;
-use provost_dialects::packet::{self, Gate, Profile};
+use provost_formats::packet::{self, Gate, Profile};
 
 use crate::answer::Outcome;
 use crate::packet_directory::{NoPacketDirectory, PacketDirectory, Which};

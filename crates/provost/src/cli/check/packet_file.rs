@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use provost_core::json;
-use provost_dialects::packet::Profile;
-use provost_dialects::packet::alone::{self, File};
+use provost_formats::packet::Profile;
+use provost_formats::packet::alone::{self, File};
 
 use crate::answer::Outcome;
 use crate::input;

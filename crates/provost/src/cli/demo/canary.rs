@@ -128,7 +128,7 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     text.windows(needle.len()).any(|part| part == needle)
 }
 
-/// How many processes run the shell script `script` now, in boxes or outside.
+/// How many processes run the shell script `script` now, in sandboxes or outside.
 pub(super) fn processes(script: &Path) -> usize {
     let begins = [b"sh\0", script.as_os_str().as_bytes(), b"\0"].concat();
     let runs_it = |process: &Path| {

@@ -90,7 +90,7 @@ pub(super) struct Stage {
     /// What the honest run came to.
     pub(super) honest: Value,
     /// What the reviewed run came to.
-    pub(super) mended: Value,
+    pub(super) fixed: Value,
     own: PathBuf,
     path: String,
     kept: bool,
@@ -124,7 +124,7 @@ impl Stage {
             secret: format!("private key {name}"),
             before: Picture::new(),
             honest: Value::Null,
-            mended: Value::Null,
+            fixed: Value::Null,
             own,
             path: format!("{}:{SYSTEM_PATH}", near.display()),
             kept,
@@ -241,7 +241,7 @@ impl Stage {
             .map_err(|_| format!("`provost {name}` gave no answer: {}", said.words()))
     }
 
-    /// Runs an agent without a box, on decoys.
+    /// Runs an agent without a sandbox, on decoys.
     pub(super) fn unboxed(&self, agent: &str, arguments: &[&str]) -> Result<Said, Trouble> {
         let mut command = self.command("sh", &self.decoys());
         command.arg(self.agent(agent)).args(arguments);

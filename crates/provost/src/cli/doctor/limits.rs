@@ -1,4 +1,4 @@
-//! Says which limits of a box are kept here, by what, and how exactly.
+//! Says which limits of a sandbox are kept here, by what, and how exactly.
 
 use provost_core::contract::limits::Limits;
 use provost_core::size;

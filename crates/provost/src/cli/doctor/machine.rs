@@ -1,4 +1,4 @@
-//! Looks at the kernel: what a box is made of, whether one can be made, and whether it holds.
+//! Looks at the kernel: what a sandbox is made of, whether one can be made, and whether it holds.
 
 use std::fs;
 
@@ -10,9 +10,9 @@ use provost_host::sandbox::{self, Availability, Blocker, Launcher, Profile, Rung
 use super::{Row, State, limits};
 
 /// The row of the second tier.
-const SECOND: &str = "box of tier `landlock`";
+const SECOND: &str = "sandbox of tier `landlock`";
 
-/// Everything about the kernel and the box.
+/// Everything about the kernel and the sandbox.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![Row::ok("kernel", kernel())];
     match sandbox::rungs(&Launcher::own()) {
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
                 rows.extend(limits::rows(available.process_limit));
             }
         }
-        lacking => rows.push(Row::not_tried("box", format!("without {lacking}"))),
+        lacking => rows.push(Row::not_tried("sandbox", format!("without {lacking}"))),
     }
     let walls = |row: &&Row| ["landlock", "seccomp"].contains(&row.name.as_str());
     let walls: Vec<Row> = rows.iter().filter(walls).cloned().collect();
@@ -78,7 +78,7 @@ fn kernel() -> String {
     format!("{} {}", part(name.sysname()), part(name.release()))
 }
 
-/// Something that a box of tier `namespaces` stands on.
+/// Something that a sandbox of tier `namespaces` stands on.
 fn rung(rung: &Rung) -> Row {
     let name = rung.name.as_str();
     if rung.holds() {
@@ -88,7 +88,7 @@ fn rung(rung: &Rung) -> Row {
         "user namespace" => format!("refused: {}{}", rung.answer(), switched_off()),
         _ => format!("refused: {}", rung.answer()),
     };
-    // Without these two a box is made all the same, in another way.
+    // Without these two a sandbox is made all the same, in another way.
     let row = match name {
         sandbox::OWN_PROC => {
             let instead = "the outer one is shown instead, read-only";
@@ -143,9 +143,9 @@ fn seccomp() -> Row {
 
 fn made(trial: &Result<Availability, Blocker>) -> Row {
     match trial {
-        Ok(_) => Row::ok("box", "one of tier `namespaces` was made and ended"),
+        Ok(_) => Row::ok("sandbox", "one of tier `namespaces` was made and ended"),
         Err(blocker) => {
-            let row = Row::missing("box", blocker.to_string()).remedy(&blocker.remedy);
+            let row = Row::missing("sandbox", blocker.to_string()).remedy(&blocker.remedy);
             match blocker.errno {
                 0 => row,
                 errno => row.errno(sandbox::symbol(errno)),
@@ -154,9 +154,9 @@ fn made(trial: &Result<Availability, Blocker>) -> Row {
     }
 }
 
-/// Attacks a box from inside.
+/// Attacks a sandbox from inside.
 fn held() -> Row {
-    const NAME: &str = "box self-test";
+    const NAME: &str = "sandbox self-test";
     match attack() {
         Ok(report) if report.held() => {
             let probes = report.probes.len();

@@ -43,7 +43,7 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
         Ok(place) => {
             let at = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
             rows.push(Row::ok("repository", at.display().to_string()));
-            // One that must not be used is not mended either.
+            // One that must not be used is not fixed either.
             rows.push(match Places::look() {
                 Ok(known) if !known.is_foreign() => directory("runtime root", &place.root, fix),
                 Ok(known) => {

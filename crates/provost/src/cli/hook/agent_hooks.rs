@@ -19,8 +19,8 @@ use provost_core::intent::guard::{self, Denied};
 use provost_core::intent::record::{Intent, Viewer};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
-use provost_dialects::agent_hook::{self, What};
 use provost_engine::change::ports::IntentRegistry as _;
+use provost_formats::agent_hook::{self, What};
 use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
 

@@ -193,7 +193,7 @@ pub(super) fn policy(accept: &str, steps: &str) -> String {
 }
 
 const STEPS: &str = "\
-# What the project depends on is made once, in a box that reaches these places only,
+# What the project depends on is made once, in a sandbox that reaches these places only,
 # and read by agents and acceptance commands; see `provost explain prepare`.";
 
 const HEAD: &str = r#"# The policy of Provost for this repository.
@@ -216,7 +216,7 @@ governing = []
 
 const TAIL: &str = r#"
 # An agent by name, for `provost run --agent NAME`; `default` needs no --agent.
-# It works in a box without network and without your home, gets its contract as
+# It works in a sandbox without network and without your home, gets its contract as
 # JSON on stdin and at $PROVOST_CONTRACT, and may leave a result at $PROVOST_RESULT.
 # [agents.default]
 # command = "my-agent --non-interactive"
@@ -236,7 +236,7 @@ mod tests {
     fn the_first_policy_adds_nothing() {
         for accept in COMMANDS {
             let text = policy(accept, "");
-            let config = provost_dialects::policy::parse(text.as_bytes()).unwrap();
+            let config = provost_formats::policy::parse(text.as_bytes()).unwrap();
             assert!(config.commands.is_empty(), "{accept}");
             assert!(config.agents.is_empty(), "{accept}");
             assert!(config.protect.oracle.entries().is_empty());
@@ -257,7 +257,7 @@ mod tests {
                     _ => text += &format!("{line}\n"),
                 }
             }
-            let config = provost_dialects::policy::parse(text.as_bytes()).unwrap();
+            let config = provost_formats::policy::parse(text.as_bytes()).unwrap();
             assert_eq!(config.commands.len(), 1, "{text}");
             assert!(config.agents.contains_key("default"), "{text}");
             assert_eq!(config.protect.oracle.entries().len(), 1, "{text}");

@@ -25,7 +25,7 @@ pub(super) struct Grants {
     pub(super) open: Vec<PathBuf>,
 }
 
-/// What `allow` and `read`, which are places, mean in a box of `tier`.
+/// What `allow` and `read`, which are places, mean in a sandbox of `tier`.
 pub(super) fn grants(allow: &[PathBuf], read: &[PathBuf], tier: Tier) -> Result<Grants, Failure> {
     if let Some(path) = allow.iter().find(|path| read.contains(path)) {
         let reason = format!("`{}` is both in --allow and in --read", path.display());
@@ -83,7 +83,7 @@ pub(super) fn writable(path: &Path) -> Result<PathBuf, Failure> {
     let found = readable(path)?;
     let shared = found.starts_with("/dev/shm");
     if found.starts_with("/sys") || found.starts_with("/dev") && !shared {
-        let reason = format!("`{}`: the machine itself is no box's", path.display());
+        let reason = format!("`{}`: the machine itself is no sandbox's", path.display());
         return Err(Failure::new(Code::UsageError, reason).hint("name a directory of files"));
     }
     Ok(found)
@@ -104,11 +104,11 @@ pub(super) fn readable(path: &Path) -> Result<PathBuf, Failure> {
         return Err(Failure::new(Code::UsageError, reason).hint("name that place itself"));
     }
     if found.starts_with("/proc") {
-        let reason = format!("`{}`: a box has a `/proc` of its own", path.display());
+        let reason = format!("`{}`: a sandbox has a `/proc` of its own", path.display());
         return Err(Failure::new(Code::UsageError, reason));
     }
     if found == Path::new("/") {
-        let reason = format!("`{}`: a box has a root of its own", path.display());
+        let reason = format!("`{}`: a sandbox has a root of its own", path.display());
         return Err(Failure::new(Code::UsageError, reason).hint("name directories in it"));
     }
     Ok(found)

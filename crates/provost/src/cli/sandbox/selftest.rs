@@ -1,4 +1,4 @@
-//! `provost box selftest`: lets a probe attack the box, and says what every attempt came to.
+//! `provost sandbox selftest`: lets a probe attack the sandbox, and says what every attempt came to.
 
 use clap::Args;
 use provost_core::exit::Exit;
@@ -7,16 +7,16 @@ use provost_core::wording::counted;
 use provost_host::machine::user_toolchain;
 use provost_host::sandbox::selftest::{self, Outside, Probe, Report};
 use provost_host::sandbox::{Launcher, Network, Profile, SandboxError, Wall};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome};
 
-/// Attack the box from inside, now, and say what every attempt came to.
+/// Attack the sandbox from inside, now, and say what every attempt came to.
 ///
 /// What runs remember of earlier self-tests is not asked. The exit status is 4 if anything got out.
 #[derive(Args)]
 pub(in crate::cli) struct Selftest {
-    /// What the box is made of: `namespaces` or `landlock`.
+    /// What the sandbox is made of: `namespaces` or `landlock`.
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
 }
@@ -28,26 +28,29 @@ pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
         // It has no network of its own.
         Tier::Landlock => &[("deny", Network::Deny)],
     };
-    let mut boxes = Vec::new();
+    let mut sandboxes = Vec::new();
     for (name, network) in networks {
-        boxes.push((*name, attack(tier, network.clone())?));
+        sandboxes.push((*name, attack(tier, network.clone())?));
     }
-    let held = boxes.iter().all(|(_, report)| report.held());
+    let held = sandboxes.iter().all(|(_, report)| report.held());
     let mut text = String::new();
-    for (name, report) in &boxes {
-        text += &format!("box of tier `{tier}` with network `{name}`\n");
+    for (name, report) in &sandboxes {
+        text += &format!("sandbox of tier `{tier}` with network `{name}`\n");
         for probe in &report.probes {
             text += &line(probe, report);
         }
     }
-    text += &conclusion(&boxes);
+    text += &conclusion(&sandboxes);
     let as_json = |(name, report): &(&str, Report)| json!({ "network": name, "held": report.held(), "report": report });
+    let rows: Vec<Value> = sandboxes.iter().map(as_json).collect();
     Ok(Answer {
         exit: if held { Exit::Yes } else { Exit::Lacking },
         json: json!({
             "held": held,
             "tier": tier,
-            "boxes": boxes.iter().map(as_json).collect::<Vec<_>>(),
+            "sandboxes": rows,
+            // The name before 0.2.
+            "boxes": rows,
         }),
         text,
     })
@@ -78,15 +81,21 @@ fn line(probe: &Probe, report: &Report) -> String {
     format!("{}\n", line.trim_end())
 }
 
-fn conclusion(boxes: &[(&str, Report)]) -> String {
-    let probes: usize = boxes.iter().map(|(_, report)| report.probes.len()).sum();
-    let leaks: usize = boxes.iter().map(|(_, report)| report.leaks().count()).sum();
-    if boxes.iter().all(|(_, report)| report.held()) {
+fn conclusion(sandboxes: &[(&str, Report)]) -> String {
+    let probes: usize = sandboxes
+        .iter()
+        .map(|(_, report)| report.probes.len())
+        .sum();
+    let leaks: usize = sandboxes
+        .iter()
+        .map(|(_, report)| report.leaks().count())
+        .sum();
+    if sandboxes.iter().all(|(_, report)| report.held()) {
         let open = |(_, report): &(&str, Report)| {
             let open = report.probes.iter().filter(|probe| !probe.held);
             open.count()
         };
-        let through = match boxes.iter().map(open).sum::<usize>() {
+        let through = match sandboxes.iter().map(open).sum::<usize>() {
             0 => String::new(),
             count => format!(" {count} of them through declared holes of the tier, else"),
         };

@@ -8,7 +8,7 @@ use provost_core::code::Code;
 use provost_core::json::LARGEST;
 use provost_core::object::{hex, sha256};
 use provost_core::path::RepoPath;
-use provost_dialects::packet::{Difference, Snapshot, render_snapshot};
+use provost_formats::packet::{Difference, Snapshot, render_snapshot};
 use provost_host::clock;
 use provost_host::inventory::{self, Cache, Inventory, Sha};
 use serde_json::{Value, json};

@@ -108,7 +108,7 @@ fn attempts_are_added_up_and_so_is_their_price() {
             { "shell": "echo worse > src/a.txt" },
             { "text": "done" },
             { "shell": "echo good > src/a.txt" },
-            { "text": "mended" },
+            { "text": "fixed" },
         ]);
         let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
             return;

@@ -49,7 +49,7 @@ fn a_server_goes_on_with_its_thread_where_its_work_was_refused() {
         return;
     }
     let scene = Scene::new();
-    let outcome = served(&scene, "mends", &["--retries", "1"]);
+    let outcome = served(&scene, "fixes", &["--retries", "1"]);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     assert_eq!(outcome.json["attempts"], 2);
     let printed = scene.printed_in(outcome.text("run_id"));

@@ -1,13 +1,13 @@
 //! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
 mod counted;
+mod fix;
 mod gemini;
 mod honest;
 mod hook;
 mod hostile;
 mod limits;
 mod mcp;
-mod mend;
 mod offered;
 mod plan;
 mod review;

@@ -15,7 +15,7 @@ def work(call):
     thread = call["arguments"].get("threadId")
     print("called", call["name"], "with", thread, file=sys.stderr)
     with open("src/a.txt", "w") as file:
-        file.write("worse\n" if WAY == "mends" and not thread else "good\n")
+        file.write("worse\n" if WAY == "fixes" and not thread else "good\n")
 
 
 if WAY == "silent":

@@ -7,11 +7,11 @@ use rustix::process::Signal;
 use super::{SLOW, at_work, salvaged, settle};
 use crate::scene::{Ask, Running, Scene, until};
 
-/// The latest moment of a death, in milliseconds; a run that is mended takes longer.
+/// The latest moment of a death, in milliseconds; a run that is fixed takes longer.
 const LATEST: u64 = 1200;
 const LATEST_MENDED: u64 = 2400;
 
-/// Fails first, and mends that when it is told.
+/// Fails first, and fixes that when it is told.
 const MENDS: &str = "for i in $(seq 10); do echo $i > src/f$i; sleep 0.02; done
     if test -z \"$PROVOST_EVIDENCE\"; then echo bad > src/a.txt; else echo good > src/a.txt; fi";
 
@@ -47,8 +47,8 @@ impl Moments {
 enum Ground {
     Copies,
     Overlays,
-    /// Copies, in a run that is reviewed, refused and mended.
-    Mended,
+    /// Copies, in a run that is reviewed, refused and fixed.
+    Fixed,
 }
 
 impl Ground {
@@ -63,12 +63,12 @@ impl Ground {
     fn latest(self) -> u64 {
         match self {
             Self::Copies | Self::Overlays => LATEST,
-            Self::Mended => LATEST_MENDED,
+            Self::Fixed => LATEST_MENDED,
         }
     }
 
     fn start(self, scene: &Scene) -> Running {
-        if self != Self::Mended {
+        if self != Self::Fixed {
             return scene.start(SLOW, &Ask::default());
         }
         scene.write("agent/reviewer.sh", LOOKS);
@@ -116,8 +116,8 @@ deaths! {
     ten_more_deaths_of_a_copy: 2, Ground::Copies;
     another_ten_deaths_of_a_copy: 3, Ground::Copies;
     a_fourth_ten_deaths_of_a_copy: 4, Ground::Copies;
-    ten_deaths_of_a_run_that_is_mended: 5, Ground::Mended;
-    ten_more_deaths_of_a_run_that_is_mended: 6, Ground::Mended;
+    ten_deaths_of_a_run_that_is_fixed: 5, Ground::Fixed;
+    ten_more_deaths_of_a_run_that_is_fixed: 6, Ground::Fixed;
     ten_deaths_of_an_overlay: 7, Ground::Overlays;
     ten_more_deaths_of_an_overlay: 8, Ground::Overlays;
     another_ten_deaths_of_an_overlay: 9, Ground::Overlays;

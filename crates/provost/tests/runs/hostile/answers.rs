@@ -103,7 +103,7 @@ fn a_daemon_writes_later_or_never() {
 
     let before = scene.surroundings();
     scene.run_plainly(&script, "plain");
-    crate::scene::until("the daemon without a box", || {
+    crate::scene::until("the daemon without a sandbox", || {
         !before.differences(&scene.surroundings()).is_empty()
     });
     scene.await_silence("daemon");

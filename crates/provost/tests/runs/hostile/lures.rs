@@ -117,7 +117,7 @@ fn check(name: &str, script: &str) {
     sleep(Duration::from_millis(50));
     assert!(
         looted || lures.touched(),
-        "{name}: harmless without the box: {output:?}"
+        "{name}: harmless without the sandbox: {output:?}"
     );
 }
 

@@ -1,6 +1,6 @@
 //! Agents that mean harm. Each is contained or refused, and leaves no trace.
 //!
-//! An attack that reaches for something outside is also run plainly, without the box, where it
+//! An attack that reaches for something outside is also run plainly, without the sandbox, where it
 //! must succeed: an attack that cannot succeed shows nothing.
 
 mod answers;
@@ -22,7 +22,7 @@ pub(super) enum Want {
     Refused(&'static [(&'static str, &'static str)]),
 }
 
-/// What the same attack does without the box.
+/// What the same attack does without the sandbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plainly {
     /// Nothing that could be compared.
@@ -36,7 +36,7 @@ pub(super) enum Plainly {
 use Plainly::{FoolsGit, Harms, Untried};
 use Want::{Code, Contained, Refused};
 
-/// One test for each attack: its name, its script, what is wanted, what it does without the box.
+/// One test for each attack: its name, its script, what is wanted, what it does without the sandbox.
 macro_rules! attacks {
     ($($name:ident: $script:expr => $want:expr, $plainly:expr;)+) => {
         $(
@@ -87,7 +87,7 @@ pub(super) fn check_in(scene: &Scene, name: &str, script: &str, want: &Want, pla
         let changed = !before.differences(&scene.surroundings()).is_empty();
         assert!(
             changed || looted,
-            "{name}: harmless without the box: {output:?}"
+            "{name}: harmless without the sandbox: {output:?}"
         );
     } else {
         let seen = scene.git_in("plain", &["status", "--porcelain"]);

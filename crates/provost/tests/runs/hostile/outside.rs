@@ -57,7 +57,7 @@ attacks! {
          git status" => Contained, Harms;
 }
 
-/// The binary is in the box, where it serves as the box's init; nobody can change it there.
+/// The binary is in the sandbox, where it serves as the sandbox's init; nobody can change it there.
 #[test]
 fn overwrites_the_program_that_runs_it() {
     let scene = crate::scene::Scene::new();

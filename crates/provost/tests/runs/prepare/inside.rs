@@ -1,4 +1,4 @@
-//! What the commands of real projects do, inside the box that judges them.
+//! What the commands of real projects do, inside the sandbox that judges them.
 
 use crate::scene::{Ask, Scene, lacks};
 

@@ -58,7 +58,7 @@ fn accepted(scene: &Scene, name: &str, script: &str, ask: &Ask<'_>) -> Outcome {
 }
 
 #[test]
-fn a_layer_is_made_once_and_every_box_reads_it() {
+fn a_layer_is_made_once_and_every_sandbox_reads_it() {
     let ordinary = || {
         let scene = Scene::of_nobody();
         scene.commit(BASE);
@@ -279,7 +279,7 @@ fn a_script_that_the_agent_changed_has_no_part_in_a_layer_that_others_find() {
 }
 
 #[test]
-fn a_shell_enters_the_box_that_judged_the_run() {
+fn a_shell_enters_the_sandbox_that_judged_the_run() {
     let scene = scene();
     let outcome = accepted(&scene, "run", "echo good > src/a.txt", &Ask::default());
     let before = scene.surroundings();

@@ -145,7 +145,7 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
         root: String::new(),
         run_id: report.digest(),
         report_digest: digest(&report),
-        intent: "mend it".to_owned(),
+        intent: "fix it".to_owned(),
         expected_effects: Vec::new(),
         scope,
         state,

@@ -1,4 +1,4 @@
-//! The acts of the second task: a reviewer that refuses, an attempt that mends, a target that moved.
+//! The acts of the second task: a reviewer that refuses, an attempt that fixes, a target that moved.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{Played, code, text};
 use crate::cli::demo::stage::{Stage, Trouble, WORDS};
 
 /// Lets an agent try again after its reviewer refused the first attempt.
-pub(super) fn mended(stage: &mut Stage) -> Result<Played, Trouble> {
+pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
     let reviewer = stage.shell("reviewer.sh", &[]);
     let more = ["--review-cmd", &reviewer, "--retries", "1"];
     let answer = stage.ask(&WORDS, &stage.shell("hasty.sh", &[]), &more)?;
@@ -36,7 +36,7 @@ pub(super) fn mended(stage: &mut Stage) -> Result<Played, Trouble> {
             "first": first["code"], "review": review["verdict"],
             "reviewed": which(&review["tree"], &answer["tree"]), "tests": tests }),
     };
-    stage.mended = answer;
+    stage.fixed = answer;
     Ok(played)
 }
 
@@ -56,8 +56,8 @@ fn which(reviewed: &Value, tested: &Value) -> &'static str {
 
 /// Lands the second result on a branch that the first landing has moved.
 pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
-    let run_id = text(&stage.mended["run_id"]).to_owned();
-    let bundle = text(&stage.mended["bundle"]).to_owned();
+    let run_id = text(&stage.fixed["run_id"]).to_owned();
+    let bundle = text(&stage.fixed["bundle"]).to_owned();
     let landed = stage.provost(&["land", &run_id])?;
     let records = records(&Path::new(&bundle).join("after.jsonl"))?;
     let payload = |kind: &str| {
@@ -65,7 +65,7 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
         found.map_or(Value::Null, |record| record["payload"].clone())
     };
     let (started, tested) = (payload("TEST_STARTED"), payload("TEST_RESULT"));
-    let is_merge = landed["tree"].is_string() && landed["tree"] != stage.mended["tree"];
+    let is_merge = landed["tree"].is_string() && landed["tree"] != stage.fixed["tree"];
     let tested_first = is_merge && started["tree"] == landed["tree"];
     let passed = tested["commands"][0]["ending"].clone();
     let both = ["src/slug.sh", "src/words.sh"].map(|name| stage.differs(Path::new(name)));
@@ -100,7 +100,7 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
             "tested_before_landing": true, "ending": { "exited": 0 },
             "both_results": [true, true], "verified_after": "OK" }),
         got: json!({ "target": landed["target"],
-            "parent_moved": landed["parent"] != stage.mended["base"],
+            "parent_moved": landed["parent"] != stage.fixed["base"],
             "tested_before_landing": tested_first, "ending": passed,
             "both_results": both, "verified_after": again["code"] }),
     })

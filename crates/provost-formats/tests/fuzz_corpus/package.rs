@@ -4,7 +4,7 @@
 
 use provost_core::json;
 use provost_core::package::{self, Operation};
-use provost_dialects::child_package;
+use provost_formats::child_package;
 
 const OPERATIONS: [Operation; 4] = [
     Operation::Derive,

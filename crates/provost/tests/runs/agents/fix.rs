@@ -1,4 +1,4 @@
-//! The programs in attempts that mend: they go on with their conversation.
+//! The programs in attempts that fix: they go on with their conversation.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn a_conversation_goes_on_where_its_work_was_refused() {
             { "shell": "echo worse > src/a.txt" },
             { "text": "done" },
             { "shell": "echo good > src/a.txt" },
-            { "text": "mended" },
+            { "text": "fixed" },
         ]);
         let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
             return;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Instant;
 
-use provost_dialects::operator::{self, Kind, Strictness, Surroundings};
+use provost_formats::operator::{self, Kind, Strictness, Surroundings};
 
 const PAYLOAD: &[u8] = include_bytes!("../../../tests/corpus/contracts/assignment_ok_serial.json");
 

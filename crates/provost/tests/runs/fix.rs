@@ -1,4 +1,4 @@
-//! Runs whose work is refused and mended by another attempt.
+//! Runs whose work is refused and fixed by another attempt.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{Ask, Outcome, Scene, until};
 
-/// Leaves something that fails first, and mends it by the evidence of that.
+/// Leaves something that fails first, and fixes it by the evidence of that.
 const AGENT: &str = r#"
     if test -z "$PROVOST_EVIDENCE"; then echo bad > src/a.txt; echo note > src/note.txt; exit; fi
     test "$(cat src/a.txt)" = bad && test -e src/note.txt || exit 31
@@ -34,7 +34,7 @@ fn events(scene: &Scene, run: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_failed_command_is_mended_by_another_attempt() {
+fn a_failed_command_is_fixed_by_another_attempt() {
     for policy in ["", "[workspace]\nkind = \"overlay\"\n"] {
         let scene = Scene::new();
         scene.commit(&[
@@ -99,7 +99,7 @@ fn the_evidence_is_whole(scene: &Scene, outcome: &Outcome) {
     assert_eq!(scene.verify(run).exit, 0);
 }
 
-/// The patch and the objects of the attempt that was refused, and of the one that mended it.
+/// The patch and the objects of the attempt that was refused, and of the one that fixed it.
 fn the_work_of_every_attempt_is_there(scene: &Scene, outcome: &Outcome, task: &str) {
     let run = outcome.text("run_id");
     let first = outcome.json["refused_before"][0]["patch"].as_str().unwrap();
@@ -136,7 +136,7 @@ fn the_work_of_every_attempt_is_there(scene: &Scene, outcome: &Outcome, task: &s
 }
 
 #[test]
-fn what_a_reviewer_refuses_is_mended_too_and_not_for_ever() {
+fn what_a_reviewer_refuses_is_fixed_too_and_not_for_ever() {
     let scene = Scene::new();
     let script = r#"verdict=FAIL; grep -q good $PROVOST_TREE/src/a.txt && verdict=PASS
         printf '{"verdict":"%s","summary":"s","violations":[],"findings":[]}' $verdict > $PROVOST_RESULT"#;

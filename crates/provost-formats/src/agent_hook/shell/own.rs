@@ -36,8 +36,8 @@ pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
     if given.words.iter().take(2).any(|word| word.computed) {
         return refuse("a command of provost that only a shell knows".to_owned());
     }
-    if first == "box" && given.has(&["allow"]) {
-        return refuse("provost box --allow".to_owned());
+    if matches!(first, "sandbox" | "box") && given.has(&["allow"]) {
+        return refuse("provost sandbox --allow".to_owned());
     }
     if first == "analyze" && given.has(&["write-baseline"]) {
         return refuse("provost analyze --write-baseline".to_owned());

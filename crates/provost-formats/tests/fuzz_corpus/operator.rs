@@ -4,7 +4,7 @@
 
 use provost_core::code::Code;
 use provost_core::verdict::Verdict;
-use provost_dialects::operator::{self, Kind, Strictness, Surroundings};
+use provost_formats::operator::{self, Kind, Strictness, Surroundings};
 
 /// A verdict says one thing, with a code of the fourteen and words.
 fn is_whole(verdict: &Verdict) {

@@ -1,4 +1,4 @@
-//! Attempts that mend what an earlier one left.
+//! Attempts that fix what an earlier one left.
 
 use provost_core::code::Code;
 use provost_core::run::{Gate, State, Step};
@@ -8,8 +8,8 @@ use provost_engine::sim::{Behaviour, Cut, Opinion, Power};
 use crate::check_recovery;
 use crate::machine::Machine;
 
-/// What the agent does, what the reviewer says, how often it may be mended, the answer, and how
-/// often it was mended.
+/// What the agent does, what the reviewer says, how often it may be fixed, the answer, and how
+/// often it was fixed.
 const CASES: [(Behaviour, Opinion, u32, Code, usize); 9] = [
     (Behaviour::Honest, Opinion::Passes, 2, Code::Ok, 0),
     (Behaviour::BreaksOnce, Opinion::Passes, 2, Code::Ok, 1),
@@ -73,7 +73,7 @@ fn count(machine: &Machine, event: &str) -> usize {
 }
 
 #[test]
-fn what_can_be_mended_is_tried_again_as_often_as_the_contract_says() {
+fn what_can_be_fixed_is_tried_again_as_often_as_the_contract_says() {
     for (behaviour, opinion, retries, want, fixes) in CASES {
         let mut machine = machine((behaviour, opinion, retries), Power::steady());
         let state = machine.begin().unwrap();
@@ -114,7 +114,7 @@ fn the_past_is_kept(machine: &Machine, state: &State) {
 }
 
 #[test]
-fn an_attempt_that_mends_is_judged_like_any_other() {
+fn an_attempt_that_fixes_is_judged_like_any_other() {
     let mut machine = machine((Behaviour::BreaksOnce, Opinion::Passes, 1), Power::steady());
     machine.begin().unwrap();
     let gates = machine.onlooker.gates.borrow();
@@ -150,8 +150,8 @@ fn waiting_can_be_cancelled_and_fail() {
 }
 
 #[test]
-fn a_mended_run_survives_a_crash_at_any_call() {
-    // One that is mended, and one that is not.
+fn a_fixed_run_survives_a_crash_at_any_call() {
+    // One that is fixed, and one that is not.
     let cases = [
         (Behaviour::BreaksOnce, Opinion::Passes, 1, Code::Ok),
         (Behaviour::Honest, Opinion::Refuses, 1, Code::ReviewRefused),

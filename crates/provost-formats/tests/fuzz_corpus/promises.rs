@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use provost_core::json::{self, DEEPEST, LARGEST, MOST};
 use provost_core::path::RepoPath;
-use provost_dialects::packet::seal::Stage;
-use provost_dialects::packet::{self, Evidence, Found, Packet, Profile, Source};
-use provost_dialects::{front_matter, toml, yaml};
+use provost_formats::packet::seal::Stage;
+use provost_formats::packet::{self, Evidence, Found, Packet, Profile, Source};
+use provost_formats::{front_matter, toml, yaml};
 use serde_json::Value;
 
 /// What is read stays within the limits and is read again from what is written; a JSON text that

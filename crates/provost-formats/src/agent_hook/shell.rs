@@ -1,6 +1,6 @@
 //! Finds what a command line plainly writes: redirections, and programs that are known to write.
 //!
-//! This is no shell, and no box. A program that writes on its own (a compiler, a script, an
+//! This is no shell, and no sandbox. A program that writes on its own (a compiler, a script, an
 //! interpreter) is not seen here; the finish of a change sees what it left.
 //!
 //! # Invariants
