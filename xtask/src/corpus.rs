@@ -78,7 +78,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// The kinds there are.
 const KINDS: [&str; 6] = [
     "change-control",
     "child-packages",

@@ -18,7 +18,6 @@ use crate::schemas;
 /// A file of the repository, with its path from the root.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Where it is.
     pub path: String,
     /// What it holds; bytes that are not text are replaced.
     pub text: String,

@@ -115,7 +115,6 @@ pub enum Agent {
 /// An agent with an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapted {
-    /// Which.
     pub adapter: Adapter,
     /// The model, if not the program's own choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +122,6 @@ pub struct Adapted {
     /// Where the model is; only a server may have none that we know of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// The server that it is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<mcp::Server>>,
     /// The MCP servers that it is given, by name, as words; it has no others.

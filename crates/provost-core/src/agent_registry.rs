@@ -39,7 +39,6 @@ closed! {
 /// The one version of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the name is the format's")]
 pub enum RegistryVersion {
     V1,
 }
@@ -78,7 +77,6 @@ pub struct Defaults {
 /// What an agent may do to files. A registry can name the last one; a contract never can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Sandbox {
     ReadOnly,
     WorkspaceWrite,
@@ -88,7 +86,6 @@ pub enum Sandbox {
 /// When an agent has to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum ApprovalPolicy {
     Untrusted,
     OnRequest,
@@ -109,7 +106,6 @@ closed! {
 closed! {
     /// What a role is for.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    #[expect(missing_docs, reason = "the names are the format's and say it all")]
     pub struct RoleTerms {
         pub purpose?: String,
         pub system_prompt_ref?: String,

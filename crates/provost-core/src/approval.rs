@@ -228,9 +228,7 @@ pub fn is_agent(author: &str) -> bool {
 /// What a person is asked about a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Question<'a> {
-    /// The run.
     pub run_id: &'a str,
-    /// SHA-256 of its contract.
     pub contract_sha256: &'a str,
     /// The commit it starts from.
     pub base_commit: &'a Oid,
@@ -238,7 +236,6 @@ pub struct Question<'a> {
     pub target: Option<&'a str>,
     /// Who works.
     pub agent: &'a [String],
-    /// Who reviews.
     pub review: Option<&'a [String]>,
     /// What is asked about.
     pub widenings: &'a [Widening],

@@ -60,7 +60,6 @@ pub struct Checked {
     pub id: String,
     /// The places of the nodes whose results it starts from.
     pub needs: Vec<usize>,
-    /// The contract.
     pub contract: Contract,
     /// The agent that does it, if it is not that of the chain.
     pub agent: Option<String>,

@@ -19,7 +19,6 @@ pub struct Node {
 /// One path that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where.
     pub path: RawPath,
     /// What the base tree has there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,9 +74,7 @@ pub enum Movement {
 /// Something on disk that a tree cannot hold faithfully.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Where.
     pub path: RawPath,
-    /// What.
     pub kind: FindingKind,
     /// The particulars, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -139,6 +136,5 @@ impl FindingKind {
 pub struct Ignored {
     /// How many files.
     pub files: u64,
-    /// Their bytes.
     pub bytes: u64,
 }

@@ -43,7 +43,6 @@ pub use problem::Problem;
 /// The schema an agent's structured result is bound to, as contracts name it.
 pub const RESULT_SCHEMA: &str = "schemas/agent_task_result.v1.json";
 
-/// That schema.
 pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../schemas/agent_task_result.v1.json"

@@ -17,7 +17,6 @@ use crate::verdict::Verdict;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
-    /// What is bound.
     pub to: Bound,
     /// The file of the contract.
     pub contract: String,
@@ -27,7 +26,6 @@ pub struct Binding {
     pub base: Oid,
 }
 
-/// What is bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -49,9 +47,7 @@ pub struct Bindings {
 /// What becomes of something that has no binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unbound {
-    /// It passes.
     Passes,
-    /// It is refused.
     Refused,
 }
 
@@ -189,7 +185,6 @@ pub struct Moved {
 /// Where a ref will lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// To this object.
     Object(Oid),
     /// To where another ref leads.
     Alias(String),

@@ -20,7 +20,6 @@ pub const LARGEST: usize = 256 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Where.
     pub path: RawPath,
     /// What kind of entry it is.
     pub mode: Mode,

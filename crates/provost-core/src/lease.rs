@@ -58,7 +58,6 @@ impl Owner {
 pub struct Lease {
     /// Who may write.
     pub run_id: String,
-    /// Where.
     pub scope: Scope,
     /// The process that drives the run.
     pub owner: Owner,
@@ -75,7 +74,6 @@ pub struct Lease {
 pub struct LeaseRequest {
     /// Who wants to write.
     pub run_id: String,
-    /// Where.
     pub scope: Scope,
     /// The process that drives the run.
     pub owner: Owner,

@@ -137,7 +137,6 @@ impl RawPath {
         Self(bytes.into())
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -72,10 +72,7 @@ pub enum Task {
         request: String,
     },
     /// To make several contracts of one.
-    Split {
-        /// That one.
-        contract: Box<Document>,
-    },
+    Split { contract: Box<Document> },
 }
 
 impl Task {
@@ -99,7 +96,6 @@ impl Task {
 /// Everything that a plan follows from, as its record holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The plan.
     pub plan_id: String,
     /// What is to be done.
     pub task: Task,
@@ -117,7 +113,6 @@ pub struct Asked {
     pub workspace: WorkspaceChoice,
     /// When the planner is ended, in seconds.
     pub timeout_sec: u64,
-    /// When it began.
     pub began: String,
     /// The version of Provost.
     pub version: String,

@@ -309,7 +309,6 @@ impl Step {
 pub enum Use {
     /// While its outputs are made.
     Made,
-    /// Where they are used.
     Used,
 }
 

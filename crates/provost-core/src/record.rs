@@ -110,7 +110,6 @@ pub struct Record {
     pub seq: u64,
     /// The hash of the record before it.
     pub prev: String,
-    /// The hash of this record.
     pub hash: String,
     /// Shows the user who wrote it that it is their own; others can do nothing with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

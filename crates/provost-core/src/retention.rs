@@ -37,7 +37,6 @@ pub enum Standing {
 pub struct Candidate {
     /// When it began, in milliseconds since 1970, if that is known.
     pub began: Option<i64>,
-    /// Where it stands.
     pub standing: Standing,
     /// Whether an attempt that was lost left work beside the result.
     pub salvaged: bool,
@@ -55,7 +54,6 @@ pub struct RetentionRequest {
 /// What becomes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays, for this reason.
     Stays(Reason),
     /// Everything but the work of lost attempts goes.
     GoesButSalvage,

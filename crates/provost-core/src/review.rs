@@ -29,7 +29,6 @@ pub struct ReviewPaths {
     pub patch: &'static str,
     /// The paths that differ, one a line.
     pub changed: &'static str,
-    /// The contract.
     pub contract: &'static str,
     /// What is known of the worker: its result, and how commands ended.
     pub worker: &'static str,
@@ -68,7 +67,6 @@ pub struct Report {
 pub struct Remark {
     /// Where; may be empty.
     pub path: String,
-    /// What.
     pub problem: String,
 }
 

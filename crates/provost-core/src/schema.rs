@@ -33,19 +33,16 @@ pub struct Format {
     make: fn() -> Value,
 }
 
-/// The format of task contracts.
 pub const TASK_CONTRACT: Format = Format::of::<Document>("task_contract.v1");
 
 /// The format of what most agents leave.
 pub const AGENT_TASK_RESULT: Format = Format::made("agent_task_result.v1", agent_task_result);
 
-/// The format of reviews.
 pub const REVIEW_REPORT: Format = Format::of::<ReviewReport>("review_report.v1");
 
 /// The format of what acceptance commands came to.
 pub const TEST_REPORT: Format = Format::of::<TestReport>("test_report.v1");
 
-/// Every format.
 pub const FORMATS: &[Format] = &[
     Format::of::<AgentRegistry>("agent_registry.v1"),
     AGENT_TASK_RESULT,
@@ -85,7 +82,6 @@ impl Format {
         }
     }
 
-    /// The schema.
     pub fn schema(&self) -> Value {
         let mut schema = (self.make)();
         schema["title"] = self.name.into();

@@ -52,7 +52,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::PrivateKey => "a private key",

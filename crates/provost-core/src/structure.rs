@@ -88,7 +88,6 @@ impl Report {
         sha256(json::canonical(&identity).as_bytes())
     }
 
-    /// The finding with this id.
     pub fn finding(&self, id: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.id == id)
     }
@@ -124,11 +123,8 @@ impl From<&Report> for Summary {
 /// How much there is of one language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanguageCount {
-    /// Files.
     pub files: u64,
-    /// Lines in them.
     pub lines: u64,
-    /// Functions in them.
     pub functions: u64,
     /// Files that are not [`Parse::Clean`].
     pub unsound: u64,
@@ -137,7 +133,6 @@ pub struct LanguageCount {
 /// One file of source code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
-    /// Where.
     pub path: RepoPath,
     /// SHA-256 of its bytes.
     pub digest: String,
@@ -175,7 +170,6 @@ pub enum Parse {
 pub struct Function {
     /// Names it wherever it is moved to, until its code changes.
     pub id: String,
-    /// Where.
     pub path: RepoPath,
     /// Its name, with the classes and functions around it.
     pub name: String,
@@ -206,7 +200,6 @@ pub struct Function {
 /// One class, or whatever a language has instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
-    /// Where.
     pub path: RepoPath,
     /// Its name, with the classes and functions around it.
     pub name: String,
@@ -225,9 +218,7 @@ pub struct Class {
 /// One file imports another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Import {
-    /// The one that imports.
     pub from: RepoPath,
-    /// The one that is imported.
     pub to: RepoPath,
     /// Whether it is imported only when it is needed, or only for its types: no circle comes of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

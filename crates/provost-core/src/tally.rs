@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 /// A program that runs tests and prints how many there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "most names are those of the programs")]
 pub enum Runner {
     Cargo,
     Go,

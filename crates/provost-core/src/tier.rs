@@ -26,7 +26,6 @@ pub enum Tier {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
-    /// Its own.
     #[default]
     Own,
     /// Those around it, read-only: where the outer `/proc` is masked, the kernel refuses a new one.
@@ -43,7 +42,6 @@ impl Processes {
 /// Something that a sandbox does not stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// What, in words.
     pub words: &'static str,
     /// The probes of the self-test that show it.
     pub probes: &'static [&'static str],

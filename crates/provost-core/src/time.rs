@@ -21,19 +21,12 @@ pub struct BadTime(pub String);
 /// A time in UTC, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
-    /// 0 to 9999.
     pub year: i64,
-    /// 1 to 12.
     pub month: i64,
-    /// 1 to 31.
     pub day: i64,
-    /// 0 to 23.
     pub hour: i64,
-    /// 0 to 59.
     pub minute: i64,
-    /// 0 to 59.
     pub second: i64,
-    /// 0 to 999.
     pub millisecond: i64,
 }
 

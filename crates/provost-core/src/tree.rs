@@ -16,7 +16,6 @@ use crate::path::{LONGEST, RawPath};
 /// One entry of a tree object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// What it is.
     pub mode: Mode,
     /// Its name, one component.
     pub name: Vec<u8>,

@@ -63,7 +63,6 @@ pub enum MergedNeeds {
 pub struct NodeStart {
     /// Its name.
     pub node: String,
-    /// The run.
     pub run_id: String,
     /// The contract, with the commit that it starts from.
     pub contract: Document,
@@ -80,23 +79,18 @@ pub struct CombinedResults {
     pub run_id: String,
     /// The contract that was divided, with the commit that the chain starts from.
     pub contract: Document,
-    /// The commit with all results.
     pub commit: Oid,
 }
 
 /// What became of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Came {
-    /// It ended.
     Ended {
-        /// The node.
         node: String,
-        /// How.
         end: Box<End>,
     },
     /// It never began, or is none any more.
     Nothing {
-        /// The node.
         node: String,
     },
 }
@@ -120,7 +114,6 @@ pub struct Ports<'a> {
 pub struct Task<'a> {
     /// How the chain is called.
     pub id: &'a str,
-    /// The chain.
     pub chain: &'a Chain,
     /// SHA-256 of its document.
     pub sha256: &'a str,

@@ -44,7 +44,6 @@ use ports::{AnalysisStore, ChangeEvidence, Checkout, FreshNames, IntentRegistry}
 /// Who asks: one agent from when it came to when it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Who.
     pub me: Owner,
     /// What it calls itself.
     pub label: String,
@@ -68,7 +67,6 @@ pub struct Ports<'a> {
     pub lens: &'a dyn Lens,
     /// The runs of the session.
     pub shelf: &'a mut dyn AnalysisStore,
-    /// The evidence.
     pub chronicle: &'a mut dyn ChangeEvidence,
     /// The key.
     pub signer: &'a dyn Signer,

@@ -53,7 +53,6 @@ pub struct Ports<'a> {
 pub struct Source {
     /// Its name in the bundle.
     pub path: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

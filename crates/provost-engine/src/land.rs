@@ -97,9 +97,7 @@ type Chapter<'p, 'a> = after::AfterSeal<'p, 'a, dyn Target + 'a>;
 /// What the target holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landed {
-    /// What landed.
     pub landing: Landing,
-    /// When.
     pub when: When,
 }
 

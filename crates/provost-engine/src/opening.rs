@@ -44,7 +44,6 @@ pub trait Origin {
     /// The commit that a revision leads to.
     fn resolve(&self, revision: &str) -> Result<Oid, PortError>;
 
-    /// The tree of a commit.
     fn tree(&self, commit: &Oid) -> Result<Oid, PortError>;
 
     /// The policy in a tree; a tree without one adds nothing.

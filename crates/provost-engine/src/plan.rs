@@ -66,7 +66,6 @@ pub struct Request {
 /// A request with everything that it refers to pinned.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// What is asked.
     pub asked: Asked,
     /// The policy of the base commit.
     pub policy: Policy,
@@ -124,9 +123,7 @@ pub struct Planned {
 /// A document that a planner's answer stands for.
 #[derive(Debug, Clone)]
 pub enum Made {
-    /// A contract.
     Contract(Box<Document>),
-    /// A chain of them.
     Chain(Box<chain::Document>),
 }
 

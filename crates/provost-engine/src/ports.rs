@@ -195,7 +195,6 @@ pub enum Control {
     Continue,
     /// Somebody cancelled the run.
     Cancel,
-    /// The lease is lost.
     LeaseLost,
 }
 
@@ -310,7 +309,6 @@ pub trait Observer {
 /// What the person who looks on wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserverChoice {
-    /// Go on.
     GoOn,
     /// Cancel the run.
     Cancel,

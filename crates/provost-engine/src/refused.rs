@@ -35,7 +35,6 @@ const MOST: usize = 64;
 pub struct Refused {
     /// The id that the run would have had.
     pub run_id: String,
-    /// When it was refused.
     pub refused_at: String,
     /// SHA-256 of the document, as it was given.
     pub document_sha256: String,

@@ -41,7 +41,6 @@ impl Detail {
         }
     }
 
-    /// Its word.
     fn word(self) -> &'static str {
         match self {
             Self::Summary => "summary",

@@ -45,7 +45,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Every dialect.
     pub const ALL: [Self; 3] = [Self::Card, Self::Assignment, Self::Contract];
 
     /// What it is called in a sentence.
@@ -129,7 +128,6 @@ pub struct Note {
 /// A document in another dialect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The document.
     pub document: Value,
     /// Places of the source that are not in it.
     pub lost: Vec<Note>,

@@ -71,7 +71,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Self; 15] = [
         Self::Assignment,
         Self::Result,

@@ -57,7 +57,6 @@ pub const LARGEST_YAML: usize = 4 * 1024 * 1024;
 /// What reading a file came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Its bytes.
     Bytes(Vec<u8>),
     /// There is none.
     Missing,
@@ -86,7 +85,6 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Before, Self::After, Self::Log];
 
     /// Its key in `evidence_files`.
@@ -102,7 +100,6 @@ impl Evidence {
 /// A piece of evidence that the card names, looked for in both places it can be.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Which.
     pub evidence: Evidence,
     /// Its path, as [`wanted`] gave it.
     pub path: RepoPath,

@@ -26,7 +26,6 @@ use crate::yaml;
 /// A format of others: its schema, its reader and an example.
 #[derive(Debug, Clone, Copy)]
 pub struct Foreign {
-    /// The format.
     pub format: Format,
     /// A document that has every field, below `docs/examples`.
     pub example: &'static str,

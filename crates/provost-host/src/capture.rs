@@ -60,7 +60,6 @@ pub struct Limits {
     pub count: u64,
     /// Files and directories that are ignored, and so only counted.
     pub ignored_count: u64,
-    /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files.
     pub total_bytes: u64,

@@ -217,7 +217,6 @@ pub struct Repository {
     format: ObjectFormat,
     /// The tree that was read last, with its id.
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
-    /// What was seen of the checkout last.
     last_seen: Mutex<Option<checkout_cache::Seen>>,
     /// What keeps new objects until a ref leads to them.
     held: keep_files::KeepFiles,

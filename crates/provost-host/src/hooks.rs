@@ -94,7 +94,6 @@ pub fn requires(directory: &Path, name: &str) -> io::Result<bool> {
 /// What the hooks of one repository ask, and about what.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
-    /// The program.
     pub program: &'a Path,
     /// The git directory that all checkouts of the repository share.
     pub repository: &'a Path,

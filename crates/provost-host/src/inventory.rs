@@ -56,7 +56,6 @@ const TOGETHER: usize = 64;
 /// Not part of the work: where git and Provost keep their own things.
 const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
 
-/// A SHA-256.
 pub type Sha = [u8; 32];
 
 /// Why a directory has no inventory.
@@ -117,7 +116,6 @@ impl Inventory {
         self.rows.iter().map(|row| (&row.path, &row.sha))
     }
 
-    /// The files.
     pub fn into_files(self) -> Files {
         let files = self.rows.into_iter();
         files.map(|row| (row.path, row.sha)).collect()

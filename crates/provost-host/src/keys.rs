@@ -117,7 +117,6 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> KeysError + use<> {
 /// Whether a key had to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was there.
     Found,
     /// It was made just now.
     Made,
@@ -145,7 +144,6 @@ impl Keys {
         Self { directory }
     }
 
-    /// Where the keys are.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -175,7 +173,6 @@ impl Keys {
         }
     }
 
-    /// The signing key, if there is one.
     pub fn load(&self) -> Result<Option<SigningKey>, KeysError> {
         let path = self.directory.join(SECRET);
         let Some(text) = self.read(SECRET, 0o600)? else {

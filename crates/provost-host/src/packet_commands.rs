@@ -84,7 +84,6 @@ pub struct Tried {
     pub exit_code: i32,
     /// When it began.
     pub started_at: String,
-    /// When it ended.
     pub ended_at: String,
     /// The end of what it printed.
     pub stdout_tail: String,

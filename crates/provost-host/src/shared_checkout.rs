@@ -35,7 +35,6 @@ impl SharedCheckout {
         Ok(Self { repo, checkout })
     }
 
-    /// Its top.
     pub fn top(&self) -> &Path {
         &self.checkout
     }

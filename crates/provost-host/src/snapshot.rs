@@ -55,7 +55,6 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It was there.
     Present,
     /// It was not.
     Absent,
@@ -122,7 +121,6 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot as JSON.
     pub fn render(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }

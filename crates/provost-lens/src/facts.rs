@@ -56,7 +56,6 @@ impl Facts<'_> {
     }
 }
 
-/// One function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionFact<'a> {
     pub(crate) name: Cow<'a, str>,
@@ -86,7 +85,6 @@ pub(crate) struct FunctionFact<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StatementFact(pub(crate) u64, pub(crate) u32, pub(crate) u32);
 
-/// One class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClassFact<'a> {
     pub(crate) name: Cow<'a, str>,
@@ -207,7 +205,6 @@ pub(crate) fn mix(hash: u64, value: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// A hash of bytes.
 pub(crate) fn bytes_hash(bytes: &[u8]) -> u64 {
     folded(0x51_7c_c1_b7, bytes)
 }
@@ -289,7 +286,6 @@ pub(crate) fn short(hash: u64) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The hash of a name.
 pub(crate) fn name_hash(name: &[u8]) -> u32 {
     short(bytes_hash(name))
 }

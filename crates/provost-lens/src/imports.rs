@@ -143,7 +143,6 @@ pub(crate) struct Files<'a> {
     /// What a module of Python may be: directories with files somewhere below, and files without
     /// their ending.
     modules: HashSet<&'a str>,
-    /// All files, sorted.
     sorted: Vec<&'a str>,
     /// Files by their last component, once somebody asks.
     by_name: OnceLock<ByPart<'a>>,

@@ -125,7 +125,6 @@ pub(crate) struct Spec {
     pub(crate) name: &'static str,
     /// How the names of its files end.
     pub(crate) endings: &'static [&'static str],
-    /// Its grammar.
     pub(crate) grammar: fn() -> Language,
     /// What the kinds of nodes mean.
     pub(crate) kinds: Kinds,

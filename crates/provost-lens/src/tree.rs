@@ -24,7 +24,6 @@ use crate::facts::{Facts, Quick};
 use crate::language;
 use crate::parse;
 
-/// A SHA-256.
 pub(crate) type Sha = [u8; 32];
 
 /// The largest file that is held in memory; of larger ones only the digest is known.

@@ -62,7 +62,6 @@ impl ports::Ledger for DrivenLedger {
 /// The registry, with a way to tell whether the owner of a lease still lives.
 #[derive(Debug)]
 pub struct LiveRegistry {
-    /// The registry.
     pub registry: Registry,
     /// Only the host can tell who lives.
     pub alive: fn(&Owner) -> bool,

@@ -179,7 +179,6 @@ impl Stage {
         self.git_in(at, &["commit", "-q", "-m", "base"]);
     }
 
-    /// A path of the stage.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

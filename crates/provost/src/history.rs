@@ -28,7 +28,6 @@ pub(crate) struct Beside {
     pub(crate) stage: Stage,
     /// Whether somebody else began it.
     pub(crate) foreign: bool,
-    /// Where it landed.
     pub(crate) landed: Option<Landed>,
     /// Why it cannot land alone, if it is a part of a chain whose parts were not accepted together.
     pub(crate) part: Option<String>,

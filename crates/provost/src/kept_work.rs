@@ -20,7 +20,6 @@ pub(crate) struct KeptWork {
 }
 
 impl KeptWork {
-    /// The run whose work it is.
     pub(crate) fn run_id(&self) -> &str {
         refs::run_of(&self.name).unwrap_or_default()
     }

@@ -32,7 +32,6 @@ const REGISTRY: &str = "registry.db";
 /// The places of one repository.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// The repository.
     pub(crate) repo: Repository,
     /// Runs and the registry.
     pub(crate) root: PathBuf,
@@ -233,7 +232,6 @@ impl Places {
         make(directory)
     }
 
-    /// Where the registry is.
     pub(crate) fn registry_path(&self) -> PathBuf {
         self.root.join(REGISTRY)
     }

@@ -372,7 +372,6 @@ impl Signer for KeySigner {
     }
 }
 
-/// The clock of the system.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {

@@ -48,7 +48,6 @@ pub(crate) struct Typed<'a> {
     pub(crate) agent: Option<&'a str>,
     /// The reviewer, by its name.
     pub(crate) review: Option<&'a str>,
-    /// Places.
     pub(crate) places: &'a [Endpoint],
     /// Secrets for places.
     pub(crate) credentials: &'a [Credential],

@@ -10,7 +10,6 @@ use super::{BenchError, Ground, Length, Programs, Report, has, table, time};
 /// The first trivial run on a base, which tests the base too, in starts of a sandbox.
 const FIRST_RUN: f64 = 40.0;
 
-/// A later one.
 const LATER_RUN: f64 = 25.0;
 
 /// Verifying a bundle, in runs of `sha256sum` over its files.

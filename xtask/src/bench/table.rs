@@ -42,7 +42,6 @@ pub(super) fn parse(text: &str) -> Measures {
 pub struct Row {
     /// What is compared with what.
     pub name: String,
-    /// What was found.
     pub found: Found,
 }
 

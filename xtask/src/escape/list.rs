@@ -6,7 +6,6 @@ use std::path::Path;
 /// Fewer attacks than this are not the whole list.
 const LEAST: usize = 45;
 
-/// One attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attack {
     /// The program and its argument.

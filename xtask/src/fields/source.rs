@@ -6,7 +6,6 @@ use provost_core::package::Operation;
 pub(super) struct Section {
     /// What it is called.
     pub(super) title: &'static str,
-    /// What it is for.
     pub(super) about: &'static str,
     /// Who is asked about its fields.
     pub(super) subject: Subject,

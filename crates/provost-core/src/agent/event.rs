@@ -20,12 +20,7 @@ pub enum Event {
         text: String,
     },
     /// The model used a tool.
-    Tool {
-        /// Which.
-        name: String,
-        /// For what.
-        detail: String,
-    },
+    Tool { name: String, detail: String },
     /// The model changed a file with a tool made for that.
     FileChange {
         /// Which, as the agent calls it.

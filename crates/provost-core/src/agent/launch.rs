@@ -70,7 +70,6 @@ impl Answer {
         }
     }
 
-    /// The schema, if there is one.
     pub fn schema(self) -> Option<Value> {
         match self {
             Self::Free => None,

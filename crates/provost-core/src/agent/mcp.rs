@@ -67,7 +67,6 @@ pub fn is_server(text: &str) -> bool {
 /// What a server is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The server.
     pub server: Server,
     /// What it is told.
     pub prompt: String,

@@ -18,7 +18,6 @@ const RELEASED: &str = "LEASE_RELEASED";
 /// The lease that is to be taken away, without what changes while it is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Release<'a> {
-    /// Whose it is.
     pub run_id: &'a str,
     /// Its number: a later lease of the same run has another one.
     pub fence: u64,

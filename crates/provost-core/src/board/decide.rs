@@ -41,7 +41,6 @@ pub enum Request {
     },
     /// To give a sign of life.
     Heartbeat {
-        /// For which task.
         task_id: TaskId,
         /// Who gives it, when that is said.
         owner: Option<String>,
@@ -61,21 +60,18 @@ pub enum Request {
     },
     /// To lock places.
     Lock {
-        /// For which task.
         task_id: TaskId,
         /// Which places.
         resources: Vec<Resource>,
     },
     /// To give places back.
     Release {
-        /// Of which task.
         task_id: TaskId,
         /// Which places; everything when nothing is said.
         resources: Option<Vec<Resource>>,
     },
     /// To add to the log of a task.
     Log {
-        /// Whose log.
         task_id: TaskId,
         /// What is added.
         lines: Vec<LogLine>,
@@ -85,7 +81,6 @@ pub enum Request {
 /// How a task ended, as its worker says and somebody checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Which task.
     pub task_id: TaskId,
     /// Done, blocked or failed.
     pub status: Status,

@@ -21,7 +21,6 @@ use super::row::{Pulse, Row, Status, TaskId};
 pub struct Delta {
     /// Names this change; the same id is the same change.
     pub delta_id: String,
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stands then.
     pub status: Status,

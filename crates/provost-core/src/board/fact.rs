@@ -25,7 +25,6 @@ pub enum Fact {
     /// An owner gave a sign of life.
     #[serde(rename = "TASK_HEARTBEAT")]
     Heartbeat {
-        /// Which task.
         task_id: TaskId,
         /// When, as RFC 3339 in UTC.
         at: String,
@@ -52,17 +51,13 @@ pub enum Fact {
     /// A task locked places.
     #[serde(rename = "LOCKS_TAKEN")]
     Locked {
-        /// Who.
         task_id: TaskId,
-        /// What.
         resources: Vec<Resource>,
     },
     /// A task gave places back.
     #[serde(rename = "LOCKS_RELEASED")]
     Released {
-        /// Who.
         task_id: TaskId,
-        /// What.
         resources: Vec<Resource>,
     },
     /// Lines were added to the log of a task.
@@ -70,7 +65,6 @@ pub enum Fact {
     Logged {
         /// Whose log.
         task_id: TaskId,
-        /// The lines.
         lines: Vec<LogLine>,
     },
 }
@@ -118,7 +112,6 @@ pub struct Terms {
 /// How a task ended for its worker. That the report holds was checked by whoever read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Which task.
     pub task_id: TaskId,
     /// Done, blocked or failed.
     pub status: Status,
@@ -134,7 +127,6 @@ pub struct Ended {
 /// A task that was late.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silent {
-    /// Which task.
     pub task_id: TaskId,
     /// How long its owner had been silent.
     pub silent_ms: i64,
@@ -147,7 +139,6 @@ pub struct Silent {
 /// What keeps a task from going on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
-    /// Which task.
     pub task_id: TaskId,
     /// Why, as a code.
     pub code: Code,

@@ -14,9 +14,7 @@ use super::row::{Status, TaskId};
 /// A place that a task holds, or held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
-    /// Who.
     pub task_id: TaskId,
-    /// What.
     pub resource: Resource,
     /// Whether it is held now.
     pub active: bool,

@@ -15,7 +15,6 @@ use super::state::Board;
 pub enum Action {
     /// Somebody has to get this task past what blocks it.
     Unblock {
-        /// Which task.
         task: TaskId,
         /// What blocks it.
         code: Option<Code>,
@@ -24,14 +23,12 @@ pub enum Action {
     Assign(TaskId),
     /// A worker is at work.
     Await {
-        /// Which task.
         task: TaskId,
         /// Who works on it.
         owner: String,
     },
     /// Tasks before it are not done.
     Hold {
-        /// Which task.
         task: TaskId,
         /// The first it waits for.
         on: TaskId,

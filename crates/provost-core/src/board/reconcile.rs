@@ -99,7 +99,6 @@ impl Issue {
 pub enum Cycles {
     /// They are no issue; none of them can ever begin.
     Ignore,
-    /// They are.
     Find,
 }
 

@@ -171,7 +171,6 @@ impl Priority {
         }
     }
 
-    /// The priority with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
@@ -210,7 +209,6 @@ impl Pulse {
 /// One task of a board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stands.
     pub status: Status,

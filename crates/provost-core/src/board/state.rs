@@ -45,7 +45,6 @@ pub struct Card {
     pub result: Option<Value>,
     /// What is in its way.
     pub blocker: Option<Blocker>,
-    /// Its log.
     pub log: Vec<LogLine>,
 }
 

@@ -7,7 +7,6 @@ use super::row::{Status, TaskId};
 /// A task that must be done before another begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stands.
     pub status: Status,
@@ -16,7 +15,6 @@ pub struct Dependency {
 /// A step that somebody wants to take, with what is known about the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stands.
     pub from: Status,
@@ -67,7 +65,6 @@ pub struct Step {
 /// What happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stood.
     pub from: Status,

@@ -18,7 +18,6 @@ const SECOND: i128 = 1_000_000_000;
 /// A task as the watchdog sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
-    /// Which task.
     pub task_id: TaskId,
     /// Where it stands; only a task in progress is watched.
     pub status: Status,
@@ -31,7 +30,6 @@ pub struct Watched {
 /// A task that is late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
-    /// Which task.
     pub task_id: TaskId,
     /// How long its owner has been silent, in nanoseconds.
     pub silence: i128,

@@ -44,9 +44,7 @@ pub const SIGNED: [&str; 3] = [MERGED, LANDED, REPLAYED];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
-    /// The commit.
     pub commit: Oid,
-    /// Its tree.
     pub tree: Oid,
     /// The commit it is put on.
     pub parent: Oid,
@@ -56,9 +54,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landing {
-    /// The commit.
     pub commit: Oid,
-    /// Its tree.
     pub tree: Oid,
     /// The commit it is put on.
     pub parent: Oid,
@@ -90,7 +86,6 @@ impl Landing {
         json::from_value(Value::Object(payload)).ok()
     }
 
-    /// What lands.
     pub fn candidate(&self) -> Candidate {
         Candidate {
             commit: self.commit.clone(),
@@ -130,7 +125,6 @@ impl ReplayStart {
         format!("{}/{name}", self.logs)
     }
 
-    /// The report of the replay.
     pub fn report(&self) -> String {
         format!("{}/reexec_report.json", self.logs)
     }

@@ -10,9 +10,7 @@ pub const PATCHES: &str = "patches/";
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Attempt<'a> {
-    /// Which one, from 1.
     pub number: u32,
-    /// Its task.
     pub task_id: &'a str,
     /// What it left.
     pub captured: &'a Capture,

@@ -51,7 +51,6 @@ const FILES: &str = "files";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangePredicate {
-    /// The intent.
     pub intent_id: String,
     /// What the last finish came to; absent when there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

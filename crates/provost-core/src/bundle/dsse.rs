@@ -24,7 +24,6 @@ pub const MOST_SIGNATURES: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Envelope {
-    /// What the payload is.
     pub payload_type: String,
     /// The payload in base64.
     pub payload: String,
@@ -32,7 +31,6 @@ pub struct Envelope {
     pub signatures: Vec<Signature>,
 }
 
-/// One signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {

@@ -79,7 +79,6 @@ impl fmt::Debug for PublicKey {
 /// A public key and what people call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedKey {
-    /// The key.
     pub key: PublicKey,
     /// Its name; empty when it has none.
     pub name: String,

@@ -76,7 +76,6 @@ pub const AFTER: &str = "after.jsonl";
 /// The lock of the driver, which holds who drove last.
 pub const DRIVER_LOCK: &str = "driver.lock";
 
-/// The contract.
 pub const CONTRACT: &str = "contract.json";
 /// The difference.
 pub const PATCH: &str = "patch.diff";
@@ -110,7 +109,6 @@ pub const WORK_REPORT: &str = "reports/work_report.json";
 pub const REVIEW_REPORT: &str = "reports/review_report.json";
 /// What the tests said.
 pub const TEST_REPORT: &str = "reports/test_report.json";
-/// What evidence is there.
 pub const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
 
 /// What lies in the directory of a run and cannot be named in its manifest: the manifest itself,

@@ -52,11 +52,9 @@ pub struct RecordPredicate {
     pub id: String,
     /// What it came to.
     pub verdict: SealedVerdict,
-    /// When it was sealed.
     pub sealed_at: Time,
 }
 
-/// The digest of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileDigest {

@@ -41,7 +41,6 @@ pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
 /// What came of doing a run again after its seal.
 pub type ReplayStatement = Statement<TreeDigest, ReplayPredicate>;
 
-/// What landed.
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
 
 /// The version of in-toto statements.
@@ -61,7 +60,6 @@ pub enum PredicateType {
     /// What a run was merged with after its seal.
     #[serde(rename = "https://provost.dev/merge/v1")]
     Merge,
-    /// What landed.
     #[serde(rename = "https://provost.dev/landing/v1")]
     Landing,
     /// What came of doing a run again after its seal.
@@ -107,7 +105,6 @@ pub struct CommitDigest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPredicate {
-    /// The run.
     pub run_id: String,
     /// The digest of the contract's canonical spelling.
     pub contract_sha256: Sha256,
@@ -115,7 +112,6 @@ pub struct RunPredicate {
     pub object_format: ObjectFormat,
     /// The commit the candidate is compared with.
     pub base_commit: Oid,
-    /// Its tree.
     pub base_tree: Oid,
     /// The tree that would land; absent when the run made none, and then nothing can land.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,7 +212,6 @@ pub struct Vouched {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergePredicate {
-    /// The run.
     pub run_id: String,
     /// Where the ledger of that run ends, as its own statement says.
     pub sealed_head: LedgerHead,
@@ -226,7 +221,6 @@ pub struct MergePredicate {
     pub candidate: Candidate,
     /// How the acceptance commands ended on its tree.
     pub acceptance: Acceptance,
-    /// When.
     pub merged_at: Time,
 }
 
@@ -234,7 +228,6 @@ pub struct MergePredicate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayPredicate {
-    /// The run.
     pub run_id: String,
     /// Where the ledger of that run ends, as its own statement says.
     pub sealed_head: LedgerHead,
@@ -244,15 +237,12 @@ pub struct ReplayPredicate {
     pub tree: Oid,
     /// What came of it.
     pub replay: Replay,
-    /// When.
     pub replayed_at: Time,
 }
 
-/// What landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LandingPredicate {
-    /// The run.
     pub run_id: String,
     /// Where the ledger of that run ends, as its own statement says.
     pub sealed_head: LedgerHead,
@@ -264,7 +254,6 @@ pub struct LandingPredicate {
     pub parent: Oid,
     /// The ref that was moved.
     pub target: String,
-    /// When.
     pub landed_at: Time,
 }
 

@@ -32,11 +32,8 @@ pub enum Fact {
     /// A node is about to be run.
     #[serde(rename = "NODE_STARTED")]
     Started {
-        /// Which.
         node: String,
-        /// The run.
         run_id: String,
-        /// The commit that it starts from.
         base_commit: Oid,
         /// SHA-256 of the contract with that base.
         contract_sha256: String,
@@ -46,22 +43,13 @@ pub enum Fact {
     },
     /// The run of a node is over.
     #[serde(rename = "NODE_ENDED")]
-    Ended {
-        /// Which.
-        node: String,
-        /// How.
-        end: Box<End>,
-    },
+    Ended { node: String, end: Box<End> },
     /// The run of a node never began: its driver died first.
     #[serde(rename = "NODE_LOST")]
-    Lost {
-        /// Which.
-        node: String,
-    },
+    Lost { node: String },
     /// A node was not run.
     #[serde(rename = "NODE_NOT_RUN")]
     NotRun {
-        /// Which.
         node: String,
         /// Why.
         verdict: Verdict,
@@ -100,16 +88,13 @@ pub struct NodeAgents {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// The chain.
     pub chain: String,
-    /// The node of it.
     pub node: String,
 }
 
 /// How the run of a node ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// The run.
     pub run_id: String,
     /// What the gates decided.
     pub verdict: Verdict,
@@ -148,17 +133,14 @@ impl End {
 pub enum Standing {
     /// Its run goes on.
     Running {
-        /// The run.
         run_id: String,
     },
     /// Its run was left by a driver that died.
     Left {
-        /// The run.
         run_id: String,
     },
     /// Its run is over.
     Ended(End),
-    /// It was not run.
     NotRun(Verdict),
 }
 
@@ -169,7 +151,6 @@ pub struct State {
     pub chain_sha256: String,
     /// The commit that nodes without needs start from.
     pub base_commit: Oid,
-    /// When it began.
     pub began: String,
     /// The nodes that were looked at, by name.
     pub nodes: BTreeMap<String, Standing>,

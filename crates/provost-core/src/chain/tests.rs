@@ -342,7 +342,6 @@ fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
 enum Stroke {
     /// The oldest run ends well.
     Accepts,
-    /// It is refused.
     Refuses,
     /// The driver dies, and another one takes over.
     Dies,

@@ -62,7 +62,6 @@ pub struct Rules<'a> {
     pub policy: &'a CommandPolicy,
     /// Where they come from.
     pub trust: Trust,
-    /// What for.
     pub purpose: Purpose,
 }
 

@@ -71,7 +71,6 @@ closed! {
 /// What kind of work a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum TaskType {
     Plan,
     Implement,
@@ -85,7 +84,6 @@ pub enum TaskType {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Role {
     Pm,
     TechLead,
@@ -131,7 +129,6 @@ pub struct Inputs {
 /// A file a contract refers to, bound by its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Artifact {
     pub name: String,
     pub uri: String,
@@ -142,7 +139,6 @@ pub struct Artifact {
 /// Something that must be there at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct RequiredOutput {
     pub name: String,
     pub r#type: OutputType,
@@ -152,7 +148,6 @@ pub struct RequiredOutput {
 /// What kind of thing a required output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum OutputType {
     Patch,
     Commit,
@@ -176,7 +171,6 @@ pub struct AcceptanceTest {
 /// What the agent may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub struct ToolPermissions {
     pub filesystem: Filesystem,
     #[serde(default)]
@@ -188,7 +182,6 @@ pub struct ToolPermissions {
 /// What an agent may do to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Filesystem {
     ReadOnly,
     WorkspaceWrite,
@@ -197,7 +190,6 @@ pub enum Filesystem {
 /// How an agent may use a shell; left out, it may not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Shell {
     #[default]
     Deny,
@@ -209,7 +201,6 @@ pub enum Shell {
 /// Whether an agent may reach the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Network {
     Deny,
     OnRequest,
@@ -219,7 +210,6 @@ pub enum Network {
 /// When to stop, and how often to try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub struct TimeoutRetry {
     #[schemars(range(min = 1))]
     pub timeout_sec: u64,
@@ -244,7 +234,6 @@ closed! {
 /// How a failed task is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum RollbackStrategy {
     GitResetHard,
     GitRevertCommit,
@@ -264,7 +253,6 @@ pub struct LogRefs {
 /// Where the author of a contract expects the logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub struct LogPaths {
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub codex_jsonl: Option<String>,
@@ -281,7 +269,6 @@ pub struct LogPaths {
 /// A named set of policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum PolicyPack {
     Low,
     Medium,
@@ -321,7 +308,6 @@ pub struct Extension {
 /// Paths where a kind of change is permitted that is refused otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Permissions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub oracle: Vec<String>,

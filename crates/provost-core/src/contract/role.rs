@@ -42,7 +42,6 @@ closed! {
 /// Whose profile a browser uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ProfileMode {
     Ephemeral,
     AllowProfile,
@@ -72,7 +71,6 @@ closed! {
 /// Whether a browser hides what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum StealthMode {
     None,
     Lite,
@@ -93,7 +91,6 @@ closed! {
 /// How much a browser behaves like a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum BehaviorLevel {
     Low,
     Medium,
@@ -119,7 +116,6 @@ closed! {
 /// The way an agent is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum RunnerKind {
     Agents,
     #[serde(rename = "app-server")]

@@ -66,7 +66,6 @@ pub struct Facts<'a> {
 /// Something that speaks against a change and is no difference between trees.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sign {
-    /// Where.
     pub path: RawPath,
     /// Which rule it breaks.
     pub reason: Reason,
@@ -104,7 +103,6 @@ pub enum Reason {
     Secret,
     /// A fifo, socket, device or set-id file.
     SpecialFile,
-    /// A submodule.
     SubmoduleChange,
     /// A symbolic link.
     SymlinkChange,

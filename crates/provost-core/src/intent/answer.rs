@@ -99,7 +99,6 @@ impl Started {
 /// What limits say of a run.
 #[derive(Debug, Clone)]
 pub struct Gated {
-    /// The run.
     pub run_id: String,
     /// What they say.
     pub gate: Gate,
@@ -142,7 +141,6 @@ pub struct Finished {
     pub receipt: Option<(Value, String)>,
     /// Why there is none.
     pub receipt_error: Option<String>,
-    /// The trail.
     pub trail: Option<Value>,
     /// What the agent said beside its evidence.
     pub offered: Offered,
@@ -195,7 +193,6 @@ pub enum Recovered {
     Yes {
         /// As it is now.
         intent: Box<Intent>,
-        /// As it was.
         previous: Box<Intent>,
         /// What changed since it was declared.
         changed: Vec<RawPath>,
@@ -246,7 +243,6 @@ pub struct Compared {
 pub struct Looked {
     /// What was found; nothing for an intent under which nobody may edit.
     pub verified: Option<Verified>,
-    /// The intent.
     pub intent: Option<Intent>,
     /// What the scope check said.
     pub check: Option<ScopeCheck>,
@@ -261,7 +257,6 @@ pub struct Looked {
 /// A record that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// Its intent.
     pub intent_id: String,
     /// Why it cannot be read.
     pub why: String,
@@ -272,6 +267,5 @@ pub struct Unread {
 pub struct Offered {
     /// Claims about the change.
     pub claims: bool,
-    /// A review of it.
     pub review: bool,
 }

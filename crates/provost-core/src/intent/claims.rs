@@ -85,7 +85,6 @@ pub struct Violation {
 /// Something worth saying that does not make a claim invalid (R98).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Which.
     pub kind: &'static str,
     /// In words.
     pub message: String,

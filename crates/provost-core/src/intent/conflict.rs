@@ -35,7 +35,6 @@ pub struct Peer {
     pub state: State,
     /// Whether it is alive.
     pub ownership: Ownership,
-    /// When it was declared.
     pub declared_at: i64,
     /// When its time is over.
     pub expires_at: i64,

@@ -11,7 +11,6 @@ pub enum Happening {
     Declared,
     /// It was declared and waits.
     Queued,
-    /// It was refused.
     Refused,
     /// It waited, and its agent may edit now.
     Promoted,
@@ -21,7 +20,6 @@ pub enum Happening {
     Recovered,
     /// Its agent said that it is done, and got an answer.
     Judged,
-    /// It was closed.
     Closed,
     /// Its time began anew.
     Reset,

@@ -105,13 +105,11 @@ pub fn needs_person(stop: Stop<'_>) -> bool {
 pub struct ScopeCheck {
     /// What it comes to.
     pub status: ScopeStatus,
-    /// What was declared.
     pub declared: Vec<RepoPath>,
     /// What the agent says it touched.
     pub actual: Vec<RawPath>,
     /// What of it was not declared.
     pub unexpected: Vec<RawPath>,
-    /// What of it was forbidden.
     pub forbidden: Vec<RawPath>,
     /// What was declared and not touched.
     pub untouched: Vec<RepoPath>,

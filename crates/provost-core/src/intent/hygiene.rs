@@ -11,13 +11,10 @@ use crate::path::RawPath;
 /// Dirt that somebody else who is alive has declared as well (R40).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlap {
-    /// Where.
     pub path: RawPath,
     /// The other intent.
     pub intent_id: String,
-    /// Its state.
     pub state: State,
-    /// Whose it is.
     pub ownership: Ownership,
     /// What its agent calls itself.
     pub agent_label: String,
@@ -99,7 +96,6 @@ impl Class {
 /// One dirty path, and what it is to the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
-    /// Where.
     pub path: RawPath,
     /// Where that stands to the scope.
     pub relation: Relation,
@@ -219,7 +215,6 @@ impl AtFinish {
         }
     }
 
-    /// The paths of one class.
     pub fn of(&self, is: impl Fn(Class) -> bool) -> Vec<&RawPath> {
         let found = self.dirt.iter().filter(|one| is(one.class));
         found.map(|one| &one.path).collect()

@@ -22,7 +22,6 @@ pub const SHOWN: usize = 50;
 /// What a receipt is made of.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// The intent.
     pub intent: &'a Intent,
     /// The analysis that the receipt is about: from after the change, where there is one.
     pub run_id: &'a str,

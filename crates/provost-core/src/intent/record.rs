@@ -120,9 +120,7 @@ pub struct Intent {
     pub intent: String,
     /// What is expected to change, in words.
     pub expected_effects: Vec<String>,
-    /// Where.
     pub scope: ChangeScope,
-    /// Its state.
     pub state: State,
     /// Whether its agent may edit.
     pub edit_allowed: bool,
@@ -210,7 +208,6 @@ impl Ownership {
 /// Who asks, and when.
 #[derive(Clone, Copy)]
 pub struct Viewer<'a> {
-    /// Who.
     pub me: &'a Owner,
     /// The time now, in milliseconds since 1970.
     pub now: i64,

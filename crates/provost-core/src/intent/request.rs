@@ -41,16 +41,13 @@ pub enum Evidence {
 /// What is wanted beside the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Yes.
     Yes,
-    /// No.
     No,
 }
 
 /// What an agent asks for.
 #[derive(Debug, Clone)]
 pub struct FinishRequest {
-    /// Its intent.
     pub intent_id: String,
     /// What it touched.
     pub evidence: Evidence,

@@ -26,7 +26,6 @@ pub struct UnfinishedWork {
 /// An intent under which files could be edited, and what was committed since it was declared.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
-    /// The intent.
     pub intent: &'a Intent,
     /// What differs between the tree it began from and the tree of the checkout now.
     pub moved: &'a Moved,

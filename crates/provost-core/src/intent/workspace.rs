@@ -48,7 +48,6 @@ pub struct Workspace {
 pub struct Snapshot {
     /// When, in milliseconds since 1970.
     pub captured_at: i64,
-    /// What.
     pub workspace: Workspace,
 }
 

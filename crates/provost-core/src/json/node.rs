@@ -20,13 +20,9 @@ pub enum Node<'a> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A text.
     Text(Cow<'a, str>),
-    /// A list.
     List(Vec<Self>),
-    /// An object.
     Object(Fields<'a>),
 }
 
@@ -85,7 +81,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The list that it is.
     pub fn as_list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
@@ -93,7 +88,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The fields of the object that it is.
     pub fn as_object(&self) -> Option<&Fields<'a>> {
         match self {
             Self::Object(fields) => Some(fields),

@@ -17,7 +17,6 @@ pub const DUMMY: &str = "kept-outside-the-box";
 /// How the proxy speaks to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// As it is.
     Plain,
     /// Encrypted.
     Tls,

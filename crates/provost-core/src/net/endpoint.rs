@@ -17,7 +17,6 @@ const LONGEST_LABEL: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Endpoint {
-    /// The host.
     pub host: Host,
     /// The port; never 0.
     pub port: u16,
@@ -30,7 +29,6 @@ pub enum Host {
     Localhost,
     /// A name that somebody has to resolve: letters, digits, hyphens and dots, in lower case.
     Name(Name),
-    /// An address.
     Address(IpAddr),
 }
 

@@ -5,7 +5,6 @@ use super::endpoint::Endpoint;
 use super::field::{self, Fields, HeadError, Version};
 use super::framing::Framing;
 
-/// The longest method.
 const LONGEST_METHOD: usize = 24;
 /// Methods that no server answers with the request itself; a credential goes with no other.
 const WITHOUT_ECHO: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
@@ -26,7 +25,6 @@ const HTTP: u16 = 80;
 pub struct Request {
     /// What is to be done.
     pub method: String,
-    /// Where.
     pub target: Endpoint,
     /// In which way.
     pub form: Form,

@@ -49,7 +49,6 @@ pub struct Place(Option<RepoPath>);
 pub struct Route {
     /// The way.
     pub route: Id,
-    /// The model.
     pub model: Id,
 }
 

@@ -19,7 +19,6 @@ pub enum Kind {
     ToolDiscoveryCandidate,
     /// Another agent.
     AgentAsTool,
-    /// An action of an extension.
     ExtensionAction,
     /// Control over a stream.
     StreamControl,
@@ -48,13 +47,11 @@ pub enum Effect {
     Unknown,
 }
 
-/// One capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {
     /// Its name; no other capability of the package has it.
     pub id: Id,
-    /// What it is.
     pub kind: Kind,
     /// What it is said to do; see [`Capability::effect`].
     #[serde(default)]

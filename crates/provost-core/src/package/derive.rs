@@ -44,7 +44,6 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolPolicy {
-    /// All of them.
     Inherit {},
     /// Those that only look.
     ReadOnly {},
@@ -52,7 +51,6 @@ pub enum ToolPolicy {
     NoTools {},
     /// Those that are named.
     Allow {
-        /// Their ids.
         ids: Set<Id>,
     },
 }
@@ -60,7 +58,6 @@ pub enum ToolPolicy {
 /// Something the child did not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stripped {
-    /// The axis.
     pub axis: &'static str,
     /// The capability, on that axis.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +70,6 @@ pub struct Stripped {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Derived {
-    /// The package.
     pub package: Package,
     /// What was left out.
     pub stripped: Vec<Stripped>,

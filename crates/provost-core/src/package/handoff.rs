@@ -15,9 +15,7 @@ use crate::object;
 pub enum Handoff {
     /// Nothing.
     None {},
-    /// A summary.
     SummaryOnly {
-        /// The summary.
         summary: Content,
         /// How long it may be.
         max_tokens: u32,
@@ -44,7 +42,6 @@ pub enum Handoff {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// Its name.
     pub name: Id,
     /// The digest of its bytes.
     pub sha256: Sha256,

@@ -58,7 +58,6 @@ impl<'de, T: Deserialize<'de> + Ord + Debug> Deserialize<'de> for Set<T> {
 
 /// Something that is known by an id.
 pub trait Key {
-    /// The id.
     fn key(&self) -> &Id;
 }
 

@@ -75,7 +75,6 @@ const CONTROL: &[Row] = &[
     },
 ];
 
-/// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     let groups = [
         CONTROL,

@@ -64,9 +64,7 @@ pub enum Effect {
 /// The commit that the work of a run starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The commit.
     pub commit: Oid,
-    /// Its tree.
     pub tree: Oid,
 }
 
@@ -103,7 +101,6 @@ pub struct Prepare {
 /// A private directory for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
-    /// The attempt, from 1.
     pub attempt: u32,
     /// What the work starts from.
     pub base: Base,
@@ -120,7 +117,6 @@ pub struct Workspace {
 pub struct Agent {
     /// The run, as the agent may know it.
     pub run_id: String,
-    /// The attempt, from 1.
     pub attempt: u32,
     /// What the work starts from.
     pub base: Base,
@@ -217,7 +213,6 @@ pub struct InputFile {
     pub place: &'static str,
     /// The variable that names that place.
     pub variable: &'static str,
-    /// What is in it.
     pub bytes: Vec<u8>,
 }
 
@@ -312,7 +307,6 @@ impl WriteProtection {
 /// What an agent left, to become a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
-    /// The attempt, from 1.
     pub attempt: u32,
     /// The tree it is compared with.
     pub base: Oid,
@@ -327,7 +321,6 @@ pub struct Capture {
 pub struct Accept {
     /// Which tree that is in the course of the run.
     pub side: Side,
-    /// The tree.
     pub tree: Oid,
     /// What the work started from.
     pub base: Base,
@@ -364,7 +357,6 @@ pub struct Publish {
 /// The end of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clean {
-    /// The attempt, from 1.
     pub attempt: u32,
     /// What goes.
     pub extent: Extent,
@@ -379,7 +371,6 @@ pub struct Clean {
 pub enum Extent {
     /// The attempt alone: another one continues in the same home.
     Attempt,
-    /// All of it.
     Run,
 }
 

@@ -81,14 +81,10 @@ pub enum Fact {
     CancelRequested(Cancel),
     /// A step is about to be done.
     #[serde(rename = "STEP_STARTED")]
-    Started {
-        /// Which.
-        step: Step,
-    },
+    Started { step: Step },
     /// A step could not be done.
     #[serde(rename = "STEP_FAILED")]
     Failed {
-        /// Which.
         step: Step,
         /// Why, as the refusal that ends the run.
         verdict: Verdict,
@@ -175,7 +171,6 @@ pub struct Opened {
     pub typed: bool,
     /// The commit the work starts from.
     pub base_commit: Oid,
-    /// Its tree.
     pub base_tree: Oid,
     /// How the repository names objects.
     pub object_format: ObjectFormat,
@@ -242,7 +237,6 @@ pub struct Opened {
 /// The private directory of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Where.
     pub path: String,
     /// How its files come to be there.
     #[serde(default)]
@@ -295,7 +289,6 @@ pub struct ContractSource {
 /// What an agent left, as a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// The tree.
     pub tree: Oid,
     /// The ref that keeps it.
     pub kept_by: String,
@@ -323,7 +316,6 @@ impl Capture {
 /// The answer of one gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// Which gate.
     pub gate: Gate,
     /// What it said.
     pub verdict: Verdict,
@@ -334,7 +326,6 @@ pub struct Judgement {
 pub struct Published {
     /// The one commit on top of the base.
     pub commit: Oid,
-    /// The branch.
     pub branch: String,
 }
 
@@ -352,7 +343,6 @@ pub struct Cleaned {
 /// A directory that stays until a person has looked at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// Where.
     pub path: String,
     /// What in it is saved nowhere else.
     pub findings: Vec<Finding>,
@@ -380,7 +370,6 @@ pub struct NoFact {
 /// What the records of one run share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// The run.
     pub run_id: String,
     /// The task of its contract.
     pub task_id: String,

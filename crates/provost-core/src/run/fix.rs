@@ -38,9 +38,7 @@ const LONGEST_NAME: usize = 128;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EarlierAttempt {
-    /// Which attempt.
     pub attempt: u32,
-    /// Its task.
     pub task_id: String,
     /// Why it was refused.
     pub refusal: Verdict,

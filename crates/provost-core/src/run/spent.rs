@@ -24,7 +24,6 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Adds what passed and what was claimed for it.
     fn add(&mut self, passed: Option<&Passed>, claimed: Usage) {
         let passed = passed.filter(|passed| !passed.unread);
         let counted = passed.map_or(claimed, |passed| Usage {

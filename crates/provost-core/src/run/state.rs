@@ -20,7 +20,6 @@ use crate::verdict::Verdict;
 pub struct State {
     /// What its records share.
     pub names: Names,
-    /// When it began.
     pub began: String,
     /// When the last thing happened.
     pub latest: String,

@@ -31,7 +31,6 @@ use crate::verdict::Verdict;
 /// Why a run came out as it did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
-    /// The run.
     pub run_id: String,
     /// What it came to; nothing as long as it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +41,6 @@ pub struct Why {
     pub network: Vec<Row>,
 }
 
-/// One refusal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Refusal {
     /// Who refused: a gate, or a step that could not be done.

@@ -138,19 +138,9 @@ pub enum Seen {
         why: String,
     },
     /// It was made by other means than the analysis, so its ids mean nothing here.
-    Incompatible {
-        /// Where.
-        path: String,
-        /// It.
-        baseline: Baseline,
-    },
+    Incompatible { path: String, baseline: Baseline },
     /// It counts.
-    Trusted {
-        /// Where.
-        path: String,
-        /// It.
-        baseline: Baseline,
-    },
+    Trusted { path: String, baseline: Baseline },
 }
 
 impl Seen {
@@ -168,7 +158,6 @@ impl Seen {
         }
     }
 
-    /// Its word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Missing => "missing",

@@ -33,7 +33,6 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// The depth with this word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "direct" => Some(Self::Direct),

@@ -21,7 +21,6 @@ pub enum Strictness {
 }
 
 impl Strictness {
-    /// The strictness with this word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "ci" => Some(Self::Ci),

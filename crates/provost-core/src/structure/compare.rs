@@ -93,15 +93,11 @@ pub struct Moved {
 /// A symbol whose number became worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Worsened {
-    /// Where.
     pub path: RepoPath,
-    /// What.
     pub symbol: String,
     /// Which number.
     pub metric: Metric,
-    /// Before.
     pub before: u32,
-    /// After.
     pub after: u32,
 }
 

@@ -26,12 +26,10 @@ const ONE: i64 = 1_000_000;
 const ALL: i64 = 100 * ONE;
 
 impl Points {
-    /// Whole points.
     pub fn whole(points: i32) -> Self {
         Self(i64::from(points) * ONE)
     }
 
-    /// Millionths of points.
     pub fn millionths(self) -> i64 {
         self.0
     }
@@ -107,11 +105,9 @@ pub struct Health {
 /// What one dimension contributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Which.
     pub dimension: Dimension,
     /// How much it weighs, of 100.
     pub weight: u8,
-    /// Its points.
     pub points: Points,
     /// What the points were computed from.
     #[serde(flatten)]
@@ -139,7 +135,6 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// Every dimension.
     pub const ALL: [Self; 7] = [
         Self::Clones,
         Self::Complexity,
@@ -188,7 +183,6 @@ impl Dimension {
 
 /// Health as a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "letters")]
 pub enum Grade {
     F,
     D,

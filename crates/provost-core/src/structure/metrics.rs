@@ -47,9 +47,7 @@ pub struct Debt {
 pub struct Metrics {
     /// Lines of source code, with comments and empty ones.
     pub lines: u64,
-    /// Functions.
     pub functions: u64,
-    /// Classes.
     pub classes: u64,
     /// Groups of functions or blocks that do the same; nearly the same does not count.
     pub clone_groups: u64,
@@ -78,7 +76,6 @@ pub struct Metrics {
 /// Sums over the Python files alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonSums {
-    /// Files.
     pub files: u64,
     /// Files that could not be read.
     pub unread: u64,
@@ -107,7 +104,6 @@ pub struct PythonSums {
 pub struct Spread {
     /// How many.
     pub count: u64,
-    /// Their sum.
     pub sum: u64,
     /// The largest.
     pub max: u64,
@@ -131,7 +127,6 @@ impl Spread {
 /// What sums take of a file of source code.
 #[derive(Debug, Clone, Copy)]
 pub struct FileSize<'a> {
-    /// Where.
     pub path: &'a RepoPath,
     /// Which language, by its name.
     pub language: &'a str,
@@ -144,7 +139,6 @@ pub struct FileSize<'a> {
 /// What sums take of a function.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionSize<'a> {
-    /// Where.
     pub path: &'a RepoPath,
     /// Its cyclomatic complexity.
     pub cyclomatic: u32,
@@ -181,15 +175,12 @@ impl Function {
 /// What sums are made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
-    /// The files.
     pub files: &'a [FileSize<'a>],
     /// The functions; those of one file stand together.
     pub functions: &'a [FunctionSize<'a>],
-    /// The classes.
     pub classes: &'a [Class],
     /// The imports.
     pub graph: &'a Graph<'a>,
-    /// The findings.
     pub findings: &'a [Finding],
 }
 

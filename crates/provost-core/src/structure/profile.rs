@@ -13,7 +13,6 @@ pub enum Profile {
     DocumentationOnly,
     /// Files that say how the project is built, checked or tested.
     GovernanceConfig,
-    /// Python.
     PythonStructural,
     /// What the tool itself keeps; never part of a patch.
     StateArtifactChange,

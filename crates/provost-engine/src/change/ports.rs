@@ -93,7 +93,6 @@ pub trait Checkout {
 
 /// Keeps the runs of one session.
 pub trait AnalysisStore {
-    /// All runs.
     fn heads(&self) -> Result<Vec<RunHead>, PortError>;
 
     /// What a run found.

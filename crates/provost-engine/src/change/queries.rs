@@ -114,7 +114,6 @@ pub fn blast(
     Ok((head.run_id, radius(&report, &entries, depth)))
 }
 
-/// The word for a level.
 pub(super) fn level_word(level: Level) -> &'static str {
     match level {
         Level::Low => "low",

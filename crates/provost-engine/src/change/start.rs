@@ -146,7 +146,6 @@ fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeE
     Ok(())
 }
 
-/// What who waits has to do.
 const WAIT: &str = "wait, then promote the intent (manage_change_intent, action=\"promote\"); do not \
                     edit before";
 

@@ -180,7 +180,6 @@ impl Registry for SimRegistry {
 #[derive(Debug)]
 pub struct SimBundle {
     power: Power,
-    /// The files.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The ledger beside them, where there is one.
     pub ledger: Option<Rc<RefCell<String>>>,

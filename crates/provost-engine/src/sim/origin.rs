@@ -20,7 +20,6 @@ pub struct SimOrigin {
     pub directories: Vec<RepoPath>,
     /// The branches, by their full ref names.
     pub branches: Vec<String>,
-    /// The one that is checked out.
     pub checked_out: Option<String>,
     /// The files whose content matters.
     pub files: BTreeMap<String, Vec<u8>>,

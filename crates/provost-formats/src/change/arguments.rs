@@ -57,7 +57,6 @@ impl<'a> Arguments<'a> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 
-    /// A text.
     pub fn text(&mut self, name: &'static str) -> Result<Option<&'a str>, ArgumentError> {
         match self.value(name) {
             None => Ok(None),
@@ -278,7 +277,6 @@ pub fn depth(word: Option<&str>, usual: Depth) -> Result<Depth, ArgumentError> {
 pub struct Shown {
     /// The dirt.
     pub hygiene: Detail,
-    /// The trail.
     pub trail: Detail,
 }
 
@@ -324,7 +322,6 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
 pub enum Contract {
     /// What may become worse.
     Budget {
-        /// The run.
         run: Option<String>,
         /// The intent it is asked for.
         intent_id: Option<String>,

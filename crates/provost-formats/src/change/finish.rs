@@ -368,7 +368,6 @@ pub fn claims(judged: &Judged) -> Value {
     })
 }
 
-/// The fields of a budget.
 pub(super) fn budget_fields(budget: &Budget) -> Map<String, Value> {
     let value = json!({
         "mode": "budget",
@@ -400,7 +399,6 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
 /// Which findings a comparison is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
-    /// All of them.
     All,
     /// Code that is there twice.
     Clones,
@@ -411,7 +409,6 @@ pub enum Focus {
 }
 
 impl Focus {
-    /// The focus with this word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "all" => Some(Self::All),

@@ -46,7 +46,6 @@ fn described(intent: &Intent, ownership: Ownership) -> Value {
     })
 }
 
-/// One intent.
 pub fn got(intent: &Intent, ownership: Ownership) -> Value {
     described(intent, ownership)
 }

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The receipt as Markdown.
 pub fn markdown(receipt: &Value) -> String {
     let text = |pointer: &str| match receipt.pointer(pointer) {
         None | Some(Value::Null) => "none".to_owned(),

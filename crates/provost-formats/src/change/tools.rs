@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::ArgumentError;
 
-/// A tool.
 struct Tool {
     name: &'static str,
     about: &'static str,

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::reference::{PolicyRef, Privacy, SidecarRef, SourceRef};
 
-/// What a capability is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CapabilityKind {

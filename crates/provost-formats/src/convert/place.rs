@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value};
 
-/// The steps of a place.
 fn steps(place: &str) -> impl Iterator<Item = &str> {
     place.split('/').skip(1)
 }

@@ -12,7 +12,6 @@ use crate::operator::limit::LONGEST_TITLE;
 /// One thing that dialects can say, and where each of them says it.
 #[derive(Debug)]
 pub struct Same {
-    /// What it is.
     pub what: &'static str,
     card: Option<&'static str>,
     assignment: Option<&'static str>,

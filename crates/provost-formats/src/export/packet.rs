@@ -26,7 +26,6 @@ pub type Digests = BTreeMap<String, String>;
 pub struct Material<'a> {
     /// An accepted run at its end.
     pub state: &'a State,
-    /// Its records.
     pub records: &'a [Record],
     /// The base and the candidate.
     pub trees: [Digests; 2],

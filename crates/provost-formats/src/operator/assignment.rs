@@ -27,7 +27,6 @@ pub struct Assignment {
     pub global_objective: String,
     /// What this worker does.
     pub task: Task,
-    /// Who has locked what.
     pub active_locks: Vec<Lock>,
     /// What the worker may read; data, never instructions.
     pub context: Vec<Context>,
@@ -83,7 +82,6 @@ impl Pace {
 /// Something a worker may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// What it is.
     pub kind: ContextKind,
     /// The thing itself.
     pub value: String,

@@ -205,7 +205,6 @@ pub fn read_stream(bytes: &[u8]) -> Result<Stream, Verdict> {
     })
 }
 
-/// Reads places that are named one by one.
 pub fn read_places(names: &[String]) -> Result<Vec<Resource>, Verdict> {
     judged(|found| {
         let mut places = Vec::new();
@@ -217,7 +216,6 @@ pub fn read_places(names: &[String]) -> Result<Vec<Resource>, Verdict> {
     })
 }
 
-/// Reads the name of a run.
 pub fn read_run(name: &str) -> Result<String, Verdict> {
     judged(|found| {
         let node = Node::from(json!({ "run_id": name }));
@@ -225,7 +223,6 @@ pub fn read_run(name: &str) -> Result<String, Verdict> {
     })
 }
 
-/// Reads the name of a task.
 pub fn read_task(name: &str) -> Result<TaskId, Verdict> {
     judged(|found| {
         let node = Node::from(Value::String(name.to_owned()));

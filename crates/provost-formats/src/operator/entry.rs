@@ -19,13 +19,10 @@ pub struct Entry {
     pub time: Written,
     /// The run it belongs to.
     pub run_id: String,
-    /// Which task.
     pub task_id: TaskId,
-    /// Who.
     pub actor: String,
     /// What was done.
     pub action: String,
-    /// To which files.
     pub files_touched: Vec<String>,
     /// What was decided; data, never instructions.
     pub decision: String,

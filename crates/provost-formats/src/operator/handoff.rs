@@ -19,7 +19,6 @@ use super::{Answer, reconcile, shape};
 /// A board as it is handed to somebody who knows nothing about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
-    /// The run.
     pub run_id: String,
     /// What the run is for.
     pub objective: String,
@@ -27,7 +26,6 @@ pub struct Handoff {
     pub constraints: Value,
     /// The tasks.
     pub ledger: Vec<HandoffRow>,
-    /// Who has locked what.
     pub active_locks: Vec<Lock>,
     /// Who waits for whom.
     pub dependencies: Vec<(TaskId, TaskId)>,
@@ -40,7 +38,6 @@ pub struct Handoff {
 /// One task of a hand-off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandoffRow {
-    /// Which task.
     pub task_id: TaskId,
     /// What it is about.
     pub title: String,
@@ -48,7 +45,6 @@ pub struct HandoffRow {
     pub status: Status,
     /// Who has it; empty when nobody has.
     pub owner: String,
-    /// What it locks.
     pub lock_scope: Vec<Resource>,
     /// How long it may be silent.
     pub timeout_seconds: u64,

@@ -18,13 +18,10 @@ use super::{Answer, shape};
 pub struct TaskResult {
     /// The run it belongs to.
     pub run_id: String,
-    /// Which task.
     pub task_id: TaskId,
     /// How it ended.
     pub status: Outcome,
-    /// What changed.
     pub changes: Vec<Change>,
-    /// What was checked.
     pub checks: Vec<Check>,
     /// Where the worker wrote its log.
     pub worklog_path: String,
@@ -67,9 +64,7 @@ impl Outcome {
 /// Something that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What.
     pub resource: Resource,
-    /// How.
     pub action: String,
     /// What shows it.
     pub evidence: Option<String>,

@@ -208,7 +208,6 @@ pub(super) fn conflicts(locks: &[Lock], place: Place<'_>, found: &mut Findings) 
 /// What keeps a task from going on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocker {
-    /// Which task.
     pub task_id: TaskId,
     /// Why, as a code.
     pub code: Code,

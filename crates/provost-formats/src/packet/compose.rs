@@ -18,7 +18,6 @@ use crate::yaml;
 /// What a planner asks for.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// The phase.
     pub phase_id: String,
     /// The goals it serves.
     pub goals: Vec<String>,
@@ -43,7 +42,6 @@ pub struct Ran {
     pub exit_code: i32,
     /// When it began.
     pub started_at: String,
-    /// When it ended.
     pub ended_at: String,
     /// The end of what it printed.
     pub stdout_tail: String,

@@ -25,7 +25,6 @@ const EPHEMERAL: [&str; 4] = [
 /// What the snapshots show.
 #[derive(Debug)]
 pub(super) struct Changes {
-    /// What changed and counts.
     pub(super) counted: BTreeSet<String>,
     /// What changed and does not: caches and noise.
     pub(super) ignored: BTreeSet<String>,

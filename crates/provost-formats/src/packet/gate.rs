@@ -22,7 +22,6 @@ use crate::document::{self, Format};
 pub struct Document {
     /// As it was named, from the root of the repository.
     pub path: String,
-    /// What is there.
     pub source: Source,
 }
 

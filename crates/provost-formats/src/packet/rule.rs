@@ -56,10 +56,8 @@ impl Effort {
     }
 }
 
-/// One rule.
 #[derive(Debug, Clone)]
 pub(super) enum Rule {
-    /// A path.
     Path(RepoPath),
     /// A pattern.
     Glob {

@@ -9,7 +9,6 @@ pub(super) struct Field {
     schema: Value,
 }
 
-/// A field that has to be there.
 pub(super) fn must(name: &'static str, schema: Value) -> Field {
     Field {
         name,
@@ -51,7 +50,6 @@ pub(super) fn closed(fields: Vec<Field>) -> Value {
     schema
 }
 
-/// A list.
 pub(super) fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
@@ -97,7 +95,6 @@ pub(super) fn count(least: u64) -> Value {
     json!({ "type": "integer", "minimum": least })
 }
 
-/// A time.
 pub(super) fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }

@@ -22,7 +22,6 @@ const MOST_TARGETS: usize = 1000;
 
 /// Where origins are looked for.
 pub(super) struct Origins<'a> {
-    /// What was there.
     pub(super) base: &'a Base<'a>,
     /// What is there now, outside the closed directories of the base.
     pub(super) files: &'a BTreeMap<RawPath, Node>,

@@ -32,7 +32,6 @@ pub(super) struct Seen {
     pub(super) names: u64,
 }
 
-/// What it is.
 #[derive(Debug)]
 pub(super) enum What {
     File { executable: bool },

@@ -29,7 +29,6 @@ const NOTES: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkout {
-    /// Where it is.
     pub path: PathBuf,
     /// The branch it is on, such as `refs/heads/main`.
     pub branch: Option<String>,

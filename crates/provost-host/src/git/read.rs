@@ -69,7 +69,6 @@ impl Repository {
         }
     }
 
-    /// The tree of a commit.
     pub fn commit_tree(&self, commit: &Oid) -> Result<Oid, GitError> {
         let bytes = self.batch()?.one(commit, Kind::Commit)?;
         tree::commit_tree(&bytes)

@@ -137,7 +137,6 @@ impl Repository {
             .collect()
     }
 
-    /// Where a ref is.
     pub fn ref_value(&self, name: &str) -> Result<Option<Oid>, GitError> {
         check(name, &["refs/"])?;
         if self.is_plain

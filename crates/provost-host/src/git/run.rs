@@ -146,7 +146,6 @@ impl Git {
             .ok_or(GitError::NoProgram)
     }
 
-    /// Where the program is.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -89,7 +89,6 @@ impl SideGit {
         fs::write(self.path.join("config"), settings(format))
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

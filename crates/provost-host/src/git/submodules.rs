@@ -61,7 +61,6 @@ enum State {
     Empty,
     /// Files that belong to no repository, or that are not in this checkout.
     Foreign,
-    /// A checkout.
     Checkout,
 }
 

@@ -12,7 +12,6 @@ use super::{GitError, Place, Repository, loose_objects};
 /// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// The name.
     pub name: String,
     /// The mail address.
     pub mail: String,

@@ -112,7 +112,6 @@ impl Cache {
         fs::rename(&beside, &self.path)
     }
 
-    /// What is remembered.
     pub(super) fn known(&self) -> Remembered<'_> {
         // Paths are mostly longer than nothing, so this is room enough.
         let mut known = HashMap::with_capacity(self.bytes.len() / (RECORD + 8));

@@ -293,7 +293,6 @@ pub(super) fn sync<'a>(bundle: &Path, names: impl Iterator<Item = &'a str>) -> i
     paths.iter().try_for_each(sync)
 }
 
-/// The facts of a stream.
 fn kept(name: &str, facts: &StreamFacts) -> Stream {
     Stream {
         file: name.to_owned(),

@@ -40,7 +40,6 @@ pub(super) struct Connection<'a> {
 /// A tunnel to a place that a secret is for. Some programs open one whatever the address says;
 /// where what comes is plain, it is read and gets the secret, as it would without a tunnel.
 enum Tunnel {
-    /// There is none.
     None,
     /// The client was told that it is open, and what came cannot be read.
     Closed,

@@ -23,7 +23,6 @@ pub(crate) enum Decision {
     /// The lower half of an argument decides, which is all the kernel looks at in the calls we ask
     /// about.
     Equal {
-        /// Which argument, from 0.
         argument: u32,
         /// What it is compared with.
         cases: Vec<(u32, Decision)>,
@@ -32,9 +31,7 @@ pub(crate) enum Decision {
     },
     /// Bits in the lower half of an argument decide.
     AnyBit {
-        /// Which argument, from 0.
         argument: u32,
-        /// The bits.
         bits: u32,
         /// If one of them is set.
         then: Box<Decision>,

@@ -54,7 +54,6 @@ pub enum Stdin {
 /// The program that bears the launcher of a sandbox; its `main` calls [`super::main_if_launcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// Where it is.
     pub exe: PathBuf,
 }
 

@@ -40,9 +40,7 @@ pub(crate) fn available() -> Option<u64> {
 pub(crate) struct KernelMemory {
     /// Files in memory without a name, and what each takes.
     pub(crate) files: BTreeMap<u64, u64>,
-    /// Sockets.
     pub(crate) sockets: BTreeSet<u64>,
-    /// Pipes.
     pipes: BTreeSet<u64>,
     /// Whether there may be more that no descriptor here leads to.
     unseen: bool,

@@ -41,7 +41,6 @@ pub(crate) struct LimitWatch {
     account: Option<MemoryUse>,
 }
 
-/// What is watched.
 #[derive(Debug, Clone)]
 struct WatchedSandbox {
     limits: Limits,
@@ -185,7 +184,6 @@ impl Seen {
     }
 }
 
-/// When to look next.
 struct NextLook {
     next: Instant,
     pause: Duration,

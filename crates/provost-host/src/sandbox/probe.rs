@@ -72,7 +72,6 @@ pub(crate) struct Hidden {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Its name.
     pub name: String,
     /// The walls in its way, the one that answers first.
     pub walls: Vec<Wall>,

@@ -77,7 +77,6 @@ pub enum Control {
 /// A sandbox that ended; none of its processes is alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// How.
     pub how: How,
     /// How long the payload ran.
     pub wall: Duration,
@@ -122,7 +121,6 @@ enum LauncherReport {
     Nothing,
     /// No word any more.
     Lost,
-    /// A word.
     Word(Message),
 }
 

@@ -14,7 +14,6 @@ use super::profile::{Mount, Profile};
 /// What the toolchains need inside a sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolchain {
-    /// Where they are.
     pub mounts: Vec<Mount>,
     /// How they are found, PATH among them.
     pub env: BTreeMap<String, String>,

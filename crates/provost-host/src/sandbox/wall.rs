@@ -53,7 +53,6 @@ pub enum Wall {
 }
 
 impl Wall {
-    /// Every wall.
     pub const ALL: [Self; 21] = [
         Self::Root,
         Self::ReadOnly,

@@ -41,7 +41,6 @@ const DEEPEST: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Control {
-    /// A file.
     File {
         /// The digest of its content.
         sha256: String,

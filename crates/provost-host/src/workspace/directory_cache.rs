@@ -58,7 +58,6 @@ pub(crate) struct HeldDirectory {
 }
 
 impl HeldDirectory {
-    /// The files.
     pub(crate) fn files(&self) -> PathBuf {
         self.place.join(FILES)
     }

@@ -33,7 +33,6 @@ pub struct Lower {
 }
 
 impl Lower {
-    /// The files.
     pub fn files(&self) -> PathBuf {
         self.held.files()
     }

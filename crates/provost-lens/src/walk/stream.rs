@@ -21,16 +21,13 @@ const MOST_SHINGLES: usize = 1 << 16;
 /// The most statements of one block that are kept.
 const MOST_STATEMENTS: usize = 10_000;
 
-/// One token.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Token {
     /// A word or sign of the language.
     Fixed(u64),
-    /// A name.
     Name(u64),
     /// The name of a part of something, which says what is done.
     Member(u64),
-    /// A value.
     Value(u64),
     /// A function inside, by its shape and its text.
     Inner(u64, u64),

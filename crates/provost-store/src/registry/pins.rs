@@ -16,7 +16,6 @@ use crate::error::StoreError;
 pub struct Pin {
     /// Its number.
     pub seq: u64,
-    /// Its hash.
     pub hash: String,
 }
 

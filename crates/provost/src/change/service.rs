@@ -82,7 +82,6 @@ impl ChangeService {
         }
     }
 
-    /// Where the registry is.
     pub(crate) fn registry_path(&self) -> PathBuf {
         self.place.registry_path()
     }

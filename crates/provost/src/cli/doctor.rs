@@ -29,7 +29,6 @@ pub(super) struct Doctor {
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
 struct Row {
-    /// What.
     name: String,
     /// How it stands.
     state: State,
@@ -47,7 +46,6 @@ struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// It is as it has to be.
     Ok,
     /// No run is possible before this is changed.
     Missing,

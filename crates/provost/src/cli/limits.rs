@@ -32,7 +32,6 @@ pub(super) struct Limits {
 const LIMITS: &str = "Limits (what passes one is ended)";
 
 impl Limits {
-    /// What was asked for.
     pub(super) fn asked(&self) -> Asked {
         Asked {
             no_progress_sec: self.no_progress,

@@ -48,7 +48,6 @@ pub struct Requester {
 /// Who may ask for a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum RequesterRole {
     Pm,
     TechLead,
@@ -95,7 +94,6 @@ closed! {
 /// What a source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum SourceKind {
     Webpage,
     Pdf,
@@ -135,7 +133,6 @@ closed! {
 /// How far a claim was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ClaimStatus {
     Unverified,
     Verified,
@@ -146,7 +143,6 @@ pub enum ClaimStatus {
 /// What hangs on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum Risk {
     Low,
     Medium,

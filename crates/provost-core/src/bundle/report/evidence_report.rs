@@ -16,7 +16,6 @@ pub struct EvidenceReport {
 /// Whether everything is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum EvidenceStatus {
     Ok,
     Fail,

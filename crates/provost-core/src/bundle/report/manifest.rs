@@ -143,7 +143,6 @@ closed! {
 /// How far a task came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TaskState {
     Pending,
     Running,

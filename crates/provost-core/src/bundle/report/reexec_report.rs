@@ -32,7 +32,6 @@ pub struct ReexecReport {
 /// Whether a run came out the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ReexecStatus {
     Pass,
     Fail,

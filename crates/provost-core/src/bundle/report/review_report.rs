@@ -60,7 +60,6 @@ closed! {
 /// The one role that reviews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ReviewerRole {
     Reviewer,
 }
@@ -68,7 +67,6 @@ pub enum ReviewerRole {
 /// What a reviewer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ReviewVerdict {
     Pass,
     Fail,

@@ -53,7 +53,6 @@ pub enum Validation {
 /// How far a bundle was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum BindingStatus {
     Unresolved,
     Resolved,
@@ -116,7 +115,6 @@ closed! {
 /// How far a runtime was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum RuntimeStatus {
     Unresolved,
     PartiallyResolved,
@@ -126,7 +124,6 @@ pub enum RuntimeStatus {
 /// Where the parts of a binding were read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub struct BindingSource {
     pub runner: String,
     pub provider: String,
@@ -136,7 +133,6 @@ pub struct BindingSource {
 /// What a runtime can do. The format tells the names of these fields and not their shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub struct Capability {
     pub status: CapabilityStatus,
     pub lane: Value,

@@ -57,7 +57,6 @@ closed! {
 /// The role of who made a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum ProducerRole {
     Pm,
     TechLead,
@@ -80,7 +79,6 @@ pub enum ProducerRole {
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TaskStatus {
     Success,
     Failed,

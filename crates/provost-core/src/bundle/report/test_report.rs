@@ -52,7 +52,6 @@ pub struct TestRunner {
 /// The roles that run acceptance commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TestRunnerRole {
     TestRunner,
     Orchestrator,
@@ -61,7 +60,6 @@ pub enum TestRunnerRole {
 /// How the commands ended together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum TestStatus {
     Pass,
     Fail,

@@ -55,7 +55,6 @@ closed! {
 /// How work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum WorkStatus {
     Success,
     Fail,
@@ -65,7 +64,6 @@ pub enum WorkStatus {
 /// Who did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the format's and say it all")]
 pub enum WorkRole {
     Pm,
     TechLead,

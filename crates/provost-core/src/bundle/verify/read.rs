@@ -81,13 +81,11 @@ pub struct Bundle<'a> {
     pub statement: Option<RunStatement>,
     /// The digests of everything else.
     pub manifest: Option<RunManifest>,
-    /// The ledger, if it is a chain.
     pub ledger: Option<Chain>,
     /// What the ledger tells.
     pub course: Course,
     /// What was asked for.
     pub contract: Option<Document>,
-    /// The reports.
     pub reports: Reports,
     /// The keys the reader trusts.
     pub trusted: &'a [PublicKey],

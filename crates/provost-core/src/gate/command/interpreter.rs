@@ -8,7 +8,6 @@ use super::{Problem, Reason, base_name, words::Typed};
 pub(super) enum Reading {
     /// Code in this word, or in the one behind it.
     Inline(String),
-    /// This module.
     Module(String),
     /// This script; the rest is the script's own business.
     Script(String),

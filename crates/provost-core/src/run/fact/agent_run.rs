@@ -10,7 +10,6 @@ use crate::net::traffic_log::Traffic;
 /// One attempt of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRun {
-    /// How it ended.
     pub ending: Ending,
     /// How long it took.
     pub wall_ms: u64,
@@ -73,6 +72,5 @@ pub enum ResultFile {
     Absent,
     /// Something that is no regular, small text file.
     Unusable(String),
-    /// A text.
     Text(String),
 }

@@ -27,7 +27,6 @@ pub enum Side {
 /// One run of all acceptance commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
-    /// On which side.
     pub side: Side,
     /// On exactly this tree.
     pub tree: Oid,
@@ -59,7 +58,6 @@ pub struct CommandRun {
     pub name: String,
     /// What was executed.
     pub argv: Vec<String>,
-    /// How it ended.
     pub ending: Ending,
     /// When it began, as RFC 3339; ledgers from before this was measured have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,9 +92,7 @@ pub enum Ending {
     Signalled(i32),
     /// At its wall-clock limit.
     TimedOut,
-    /// At its output limit.
     OutputLimit,
-    /// At its limit of memory.
     MemoryLimit,
     /// At its limit of processes.
     ProcessLimit,

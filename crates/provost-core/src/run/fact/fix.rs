@@ -9,7 +9,6 @@ use crate::run::Gate;
 /// Another attempt is to fix what a gate refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
-    /// The gate.
     pub gate: Gate,
     /// Why it refused.
     pub code: Code,
@@ -20,9 +19,7 @@ pub struct Trigger {
 /// The contract of an attempt that fixes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fix {
-    /// Which, from 1.
     pub number: u32,
-    /// The contract.
     pub contract: Document,
     /// SHA-256 of its canonical spelling.
     pub contract_sha256: String,

@@ -13,7 +13,6 @@ pub struct Layered {
     pub name: String,
     /// What it follows from; see [`crate::prepare::key`].
     pub key: String,
-    /// SHA-256 of all that is in it.
     pub sha256: String,
     /// What it holds.
     pub bytes: u64,
@@ -25,7 +24,6 @@ pub struct Layered {
 /// How a layer was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// From this tree.
     pub tree: Oid,
     /// Whether it had been made before, and somebody changed what was there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

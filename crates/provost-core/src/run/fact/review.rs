@@ -28,7 +28,6 @@ pub struct Reviewer {
 /// One review of exactly one tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRun {
-    /// The tree.
     pub tree: Oid,
     /// When the reviewer ended.
     pub ended_at: String,

@@ -9,7 +9,6 @@ use crate::tier::Processes;
 /// What probes found out about the sandboxes of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxTest {
-    /// The tier that was tested.
     pub tier: String,
     /// Whose processes are seen inside.
     #[serde(default, skip_serializing_if = "Processes::is_own")]
@@ -20,7 +19,6 @@ pub struct SandboxTest {
     /// Whether every probe was there and held, in both sandboxes, but for those that show a hole of the
     /// tier.
     pub held: bool,
-    /// The kernel.
     pub kernel: String,
     /// Which start of the machine.
     #[serde(default)]
@@ -48,18 +46,15 @@ pub struct Probed {
     pub shape: String,
     /// Whether it was tried earlier, on the same kernel, start, launcher and shape.
     pub cached: bool,
-    /// Every attempt.
     pub attempts: Vec<Probe>,
 }
 
 /// One attempt to get out of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Its name.
     pub name: String,
     /// The walls in its way.
     pub walls: Vec<String>,
-    /// What was tried.
     pub tried: String,
     /// Whether the walls held.
     pub held: bool,

@@ -23,7 +23,6 @@ pub enum Violation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
-    /// Whose program it was.
     pub program: Program,
     /// Requests for the network that the proxy refused, by place and method.
     pub network: Vec<RefusedRequest>,
@@ -41,9 +40,7 @@ fn is_zero(count: &u64) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
-    /// The agent.
     Agent,
-    /// The reviewer.
     Reviewer,
     /// A step that prepares dependencies.
     Prepare,

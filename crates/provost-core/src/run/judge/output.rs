@@ -46,7 +46,6 @@ pub struct AgentResult {
 /// What an agent claims about its own work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[expect(missing_docs, reason = "the names are the format's")]
 pub enum Claim {
     Success,
     Failed,
@@ -57,7 +56,6 @@ pub enum Claim {
 /// What went wrong, in the words of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Complaint {
     pub message: String,
     pub hint: String,

@@ -15,7 +15,6 @@ use crate::wording::counted;
 pub struct ReadOnlyAgent<'a> {
     /// What it is called.
     pub who: &'static str,
-    /// What it leaves.
     pub leaves: &'static str,
     /// The rule that what it left breaks if its word cannot be taken.
     pub code: Code,

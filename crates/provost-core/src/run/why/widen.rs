@@ -11,7 +11,6 @@ use crate::json::{self, JsonError};
 pub struct Widening {
     /// Where, as a JSON pointer.
     pub pointer: String,
-    /// What.
     #[serde(flatten)]
     pub edit: Edit,
 }

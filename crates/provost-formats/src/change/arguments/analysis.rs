@@ -11,7 +11,6 @@ use super::{ArgumentError, Arguments, shown, wrong};
 /// What an analysis is asked.
 #[derive(Debug, Clone)]
 pub struct Analysis {
-    /// By which settings.
     pub settings: Settings,
     /// Where findings are listed that are accepted.
     pub baseline: Option<String>,

@@ -14,7 +14,6 @@ use crate::show::neutralise;
 /// How many paths a line names.
 const MOST: usize = 8;
 
-/// Who asked, and what.
 pub(super) struct Asked<'a> {
     pub(super) command: &'a Command,
     /// The name that was typed; one of the environment need not be repeated.

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use super::canary;
 use super::stage::{SLUG, Stage, Trouble};
 
-/// One act.
 pub(super) struct Act {
     /// Its name, for programs.
     pub(super) name: &'static str,

@@ -32,7 +32,6 @@ use crate::session;
 /// Whether anything is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It is.
     Do,
     /// It is only said.
     Say,
@@ -50,7 +49,6 @@ pub(super) enum Uncaptured {
 /// What becomes of the bundle of a run, or the record of a plan or a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// It stays.
     Stays,
     /// Somebody asked for it to go, or it tells of nothing.
     Goes,
@@ -68,9 +66,7 @@ pub(super) enum Extent {
 /// What went.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    /// Refs.
     pub(super) refs: Vec<String>,
-    /// Directories.
     pub(super) directories: Vec<PathBuf>,
     /// How many cached checkouts.
     pub(super) checkouts: u64,
@@ -86,7 +82,6 @@ pub(super) struct Swept {
     pub(super) left: Vec<String>,
 }
 
-/// One sweep.
 pub(super) struct Sweep<'a> {
     place: &'a Places,
     mode: Mode,
