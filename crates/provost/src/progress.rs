@@ -1,4 +1,4 @@
-//! Shows a run as it goes: one line that changes on a terminal, plain lines elsewhere.
+//! Shows the progress of a run: one line that is redrawn on a terminal, plain lines elsewhere.
 
 mod line;
 
@@ -16,24 +16,24 @@ use provost_host::clock;
 use crate::cancel_request::CancelRequest;
 use crate::show::{neutralise, width_of};
 
-/// Looks on for a person at a terminal or in a log.
+/// Shows progress on stderr and reads the user's cancel requests.
 #[derive(Debug)]
 pub(crate) struct ProgressObserver {
     terminal: bool,
     quiet: bool,
     cancelled: Arc<AtomicBool>,
-    /// Where somebody else may leave the wish that the run ends.
-    wishes: Option<CancelRequest>,
+    /// Where another process leaves a request to cancel the run.
+    request: Option<CancelRequest>,
     began: Instant,
     step: &'static str,
-    /// The attempt that goes on.
+    /// The current attempt, from 1.
     attempt: u32,
-    /// Who was at work last.
+    /// What the last progress report was about.
     worker: String,
 }
 
 impl ProgressObserver {
-    /// Somebody who looks on and may press Ctrl-C; `quiet` for a program that reads `--json`.
+    /// Registers for Ctrl-C; `quiet` prints nothing, for a program that reads `--json`.
     pub(crate) fn new(quiet: bool) -> Self {
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -44,7 +44,7 @@ impl ProgressObserver {
             terminal: io::stderr().is_terminal(),
             quiet,
             cancelled,
-            wishes: None,
+            request: None,
             began: Instant::now(),
             step: "",
             attempt: 1,
@@ -52,22 +52,22 @@ impl ProgressObserver {
         }
     }
 
-    /// Also listens to whoever leaves a wish there.
-    pub(crate) fn listen(&mut self, wishes: CancelRequest) {
-        self.wishes = Some(wishes);
+    /// Also follows the cancel request that another process may leave.
+    pub(crate) fn listen(&mut self, request: CancelRequest) {
+        self.request = Some(request);
     }
 
-    /// Takes away what was wished, after the end of the run `state`.
-    pub(crate) fn fulfil(&self, state: &State) {
-        if let Some(wishes) = self.wishes.as_ref().filter(|_| state.finished.is_some()) {
-            wishes.forget();
+    /// Removes the cancel request once the run `state` is over.
+    pub(crate) fn close_request(&self, state: &State) {
+        if let Some(request) = self.request.as_ref().filter(|_| state.finished.is_some()) {
+            request.forget();
         }
     }
 
-    /// What whoever looks on wants.
-    pub(crate) fn wish(&self) -> ObserverChoice {
-        let told = self.wishes.as_ref().is_some_and(CancelRequest::is_there);
-        if told || self.cancelled.load(Ordering::Relaxed) {
+    /// Whether the user, here or by another process, wants the run cancelled.
+    pub(crate) fn choice(&self) -> ObserverChoice {
+        let requested = self.request.as_ref().is_some_and(CancelRequest::is_there);
+        if requested || self.cancelled.load(Ordering::Relaxed) {
             ObserverChoice::Cancel
         } else {
             ObserverChoice::GoOn
@@ -83,12 +83,12 @@ impl ProgressObserver {
         let _ = writeln!(io::stderr().lock(), "{clear}{}", neutralise(text));
     }
 
-    /// Writes the line that changes.
-    fn flicker(&self, text: &str) {
+    /// Redraws the status line.
+    fn redraw(&self, text: &str) {
         if self.quiet || !self.terminal {
             return;
         }
-        // A line that wraps could not be taken away again.
+        // A line that wraps could not be cleared.
         let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
         let text = line::within(&neutralise(text).replace('\n', " "), width);
         let mut out = io::stderr().lock();
@@ -96,26 +96,26 @@ impl ProgressObserver {
         let _ = out.flush();
     }
 
-    /// Says what goes on now: in the line that changes, or in a lasting one where there is none.
-    pub(crate) fn says(&self, text: &str) {
+    /// Shows the current step: in the status line, or in a line of its own without a terminal.
+    pub(crate) fn show_step(&self, text: &str) {
         if self.terminal {
-            self.flicker(text);
+            self.redraw(text);
         } else {
             self.line(text);
         }
     }
 
-    /// Looks on while `step` goes on.
+    /// Shows `step` as the current one.
     pub(crate) fn follow(&mut self, step: Step) {
         self.step = words(step);
     }
 
-    /// Looks on while something goes on that is no step of a run.
-    pub(crate) fn attend(&mut self, words: &'static str) {
+    /// Shows work that is no step of a run.
+    pub(crate) fn follow_other(&mut self, words: &'static str) {
         self.step = words;
     }
 
-    /// What goes on, and in which attempt where that is not the first.
+    /// The current step, with the attempt unless that is the first.
     fn phase(&self) -> String {
         match self.attempt {
             1 => self.step.to_owned(),
@@ -123,18 +123,18 @@ impl ProgressObserver {
         }
     }
 
-    /// Takes the line that changes away.
+    /// Clears the status line.
     pub(crate) fn clear(&self) {
         self.eraser().wipe();
     }
 
-    /// What takes the line that changes away while somebody else looks on.
+    /// A handle that clears the status line while another thread shows progress.
     pub(crate) fn eraser(&self) -> Eraser {
         Eraser(self.terminal && !self.quiet)
     }
 }
 
-/// Takes the line that changes away, if there is one.
+/// Clears the status line, if there is one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Eraser(bool);
 
@@ -146,25 +146,25 @@ impl Eraser {
     }
 }
 
-/// What is said of an agent, and of the steps of preparation.
-const AGENT: &str = "agent at work";
+/// The text for an agent, and for the steps of preparation.
+const AGENT: &str = "agent is working";
 const PREPARE: &str = "preparing dependencies";
 
 fn words(step: Step) -> &'static str {
     match step {
-        Step::Lease => "getting the lease on the scope",
+        Step::Lease => "acquiring the lease on the scope",
         Step::Prepare => PREPARE,
-        Step::Workspace => "making the workspace",
+        Step::Workspace => "creating the workspace",
         Step::Selftest => "testing the sandbox",
         Step::Agent => AGENT,
-        Step::Capture => "capturing what it left",
-        Step::Review => "reviewer at work",
+        Step::Capture => "capturing the workspace",
+        Step::Review => "reviewer is working",
         Step::BaseAcceptance => "acceptance commands on the base",
         Step::Acceptance => "acceptance commands on the candidate",
         Step::OldTests => "acceptance commands with the tests of the base",
         Step::NewTests => "acceptance commands with the new tests alone",
         Step::Fix => "waiting for another attempt",
-        Step::Publish => "writing the branch",
+        Step::Publish => "creating the branch",
         Step::Clean => "removing the workspace",
     }
 }
@@ -174,8 +174,8 @@ impl Observer for ProgressObserver {
         self.step = words(step);
         self.attempt = state.attempt;
         self.worker.clear();
-        self.says(&format!("{} …", self.phase()));
-        self.wish()
+        self.show_step(&format!("{} …", self.phase()));
+        self.choice()
     }
 
     fn cancel(&mut self) -> Option<Cancel> {
@@ -186,12 +186,12 @@ impl Observer for ProgressObserver {
                 reason: String::new(),
             });
         }
-        self.wishes.as_ref()?.read()
+        self.request.as_ref()?.read()
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
-        let mark = if verdict.allow { "ok" } else { "NO" };
-        self.line(&format!("{mark}  {:11} {}", gate.name(), verdict.reason));
+        let mark = if verdict.allow { "PASS" } else { "FAIL" };
+        self.line(&format!("{mark} {}: {}", gate.name(), verdict.reason));
     }
 
     fn goes_on(&mut self, progress: &Progress) -> ObserverChoice {
@@ -200,7 +200,7 @@ impl Observer for ProgressObserver {
         let line = line::printable(&progress.last_line);
         let (line, phase) = (line.trim(), self.phase());
         let who = match self.step {
-            // Its only worker, and named by its step.
+            // The step already names the agent.
             AGENT => String::new(),
             _ => format!(": {}", progress.what),
         };
@@ -208,7 +208,7 @@ impl Observer for ProgressObserver {
             self.line(&format!("{phase}{who} …"));
         }
         self.worker.clone_from(&progress.what);
-        self.flicker(&format!("{phase}{who} {seconds}s (in all {total}s) {line}"));
-        self.wish()
+        self.redraw(&format!("{phase}{who} {seconds}s (in all {total}s) {line}"));
+        self.choice()
     }
 }

@@ -147,8 +147,8 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
     let Some(first) = secret.or(rows.first()) else {
         let words = match changed.len() {
             0 => "nothing changed".to_owned(),
-            1 => "the changed file is inside the contract".to_owned(),
-            count => format!("all {count} changed files are inside the contract"),
+            1 => "1 changed file, in scope".to_owned(),
+            count => format!("{count} changed files, all in scope"),
         };
         return Verdict::allow(words).with(json!({
             "changed_files": changed, "reasons": [], "violations": [], "findings": [],

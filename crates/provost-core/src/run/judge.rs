@@ -38,7 +38,7 @@ use crate::verdict::Verdict;
 use crate::wording::counted;
 
 impl Opened {
-    /// Every secret that the proxy adds in this run, for whomever.
+    /// Every secret that the proxy adds in this run, for the agent or for the reviewer.
     pub fn brokered(&self) -> Vec<&Credential> {
         let review = self.review.iter().flat_map(|review| &review.credentials);
         self.credentials.iter().chain(review).collect()
@@ -175,9 +175,9 @@ impl State {
             let probes = counted(test.attempts().count(), "probe");
             let holes = tier.holes(test.processes).len();
             return Verdict::allow(match holes {
-                0 => format!("{probes}, nothing got out"),
+                0 => format!("{probes}, none escaped"),
                 holes => format!(
-                    "{probes}, nothing got out but by {} of tier `{tier}`",
+                    "{probes}, none escaped except by {} of tier `{tier}`",
                     counted(holes, "declared hole")
                 ),
             });
@@ -239,13 +239,13 @@ impl State {
     }
 }
 
-/// What is said of a change under a contract for an audit, which wants none.
+/// Judges a change under a contract for an audit, which permits none.
 fn audited(verdict: Verdict, changes: &[Change]) -> Verdict {
     if !verdict.allow {
         return verdict;
     }
     if changes.is_empty() {
-        return Verdict::allow("nothing was changed, as an audit wants it");
+        return Verdict::allow("nothing changed, as the audit requires");
     }
     let files = counted(changes.len(), "file");
     let reason = format!("the contract is for an audit, and {files} changed");
@@ -257,7 +257,7 @@ fn audited(verdict: Verdict, changes: &[Change]) -> Verdict {
 /// Whether the acceptance commands left the tree they judged as it was.
 pub fn judge_unaltered(run: &TestRun) -> Verdict {
     if run.altered.is_empty() {
-        return Verdict::allow("the tree is unchanged after the acceptance commands");
+        return Verdict::allow("unchanged after the acceptance commands");
     }
     let reason = format!(
         "the acceptance commands changed {} of the tree",
@@ -286,10 +286,10 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
     match agent.ending {
         Ending::Exited(0) | Ending::Dismissed => match (&opened.adapted, agent.ending) {
             (Some(adapted), _) => judge_words(agent, adapted),
-            (None, Ending::Exited(_)) => Verdict::allow("the agent ended by itself"),
+            (None, Ending::Exited(_)) => finished(agent),
             (None, _) => Verdict::deny(
                 Code::AgentFailed,
-                "nobody spoke with the agent that was ended",
+                "the agent was dismissed, and its adapter never spoke to it",
             ),
         },
         // It may have left before anybody ended it.
@@ -348,7 +348,7 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
     }
 }
 
-/// What is said of an agent that was ended at one of the limits of its sandbox.
+/// The verdict on an agent that was ended at one of the limits of its sandbox.
 fn judge_limit(ending: Ending, limits: &Limits) -> Verdict {
     let stopped =
         |code, what: String| Verdict::deny(code, format!("the agent {what} and was ended"));
@@ -386,22 +386,29 @@ fn judge_limit(ending: Ending, limits: &Limits) -> Verdict {
     }
 }
 
-/// What a program that is known says about its own end: without a good word there was none.
+/// Judges the end that the stream of a known program reports; without a report it failed.
 fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
     if let Some(reason) = overspent(agent, adapted) {
         return Verdict::deny(Code::TokenLimit, reason);
     }
     match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
-        Some(End::Done) => Verdict::allow("the agent came to its end"),
+        Some(End::Done) => finished(agent),
         Some(End::GaveUp(words)) => {
             Verdict::deny(Code::AgentFailed, format!("the agent gave up: {words}"))
         }
         Some(End::Broken(words)) => broken(words),
         None => Verdict::deny(
             Code::AgentFailed,
-            "the agent ended without saying that it came to its end",
+            "the agent ended without reporting that it was done",
         ),
     }
+}
+
+fn finished(agent: &AgentRun) -> Verdict {
+    Verdict::allow(match agent.wall_ms {
+        ms @ ..1000 => format!("finished in {ms} ms"),
+        ms => format!("finished in {} s", ms / 1000),
+    })
 }
 
 fn broken(words: &str) -> Verdict {
@@ -416,19 +423,19 @@ fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
     Some(format!("the agent {what}"))
 }
 
-/// What is said of somebody who asked for more when nothing was left.
+/// The reason for an agent that asked for more when nothing was left of its budget.
 fn spent_all(agent: &AgentRun, adapted: &Adapted) -> String {
     let spent = agent.spent().unwrap_or_default().tokens();
     let most = adapted.budget.tokens.unwrap_or(spent);
     format!("spent {spent} tokens of {most} and asked for more")
 }
 
-/// What is said of somebody whose model could not be worked with.
+/// The verdict on an agent or a reviewer whose model did not answer.
 fn no_model(agent: &AgentRun, who: &str) -> Verdict {
     match agent.trouble() {
         Some(trouble) => Verdict::deny(
             trouble.code,
-            format!("{}, so the {who} could not go on", trouble.reason),
+            format!("{}, so the {who} could not continue", trouble.reason),
         ),
         None => Verdict::deny(Code::AgentFailed, format!("the {who} had no model")),
     }

@@ -73,7 +73,7 @@ pub(super) struct Reject {
 pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&approve.run)?;
-    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
     let go = resume::Go::On("resume", &approve.again.send);
     if approve.go && is_approved(&place, &run_id, approve.digest.as_deref()) {
         return resume::take_over(&run_id, &go, reader);
@@ -81,7 +81,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let mut session = Session::open(place, &run_id)?;
     let lasts = Duration::from_secs(approve.lasts);
     let seen = approve.digest.as_deref();
-    let state = session.approve(session::person()?, seen, lasts, &mut onlooker)?;
+    let state = session.approve(session::person()?, seen, lasts, &mut observer)?;
     drop(session);
     let approval = state.approval.as_ref();
     let mut text = approval_text::question(&state);
@@ -89,7 +89,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         text += &format!("approved by {by}, until {until}\n");
     }
     if approve.go {
-        onlooker.line(text.trim_end());
+        observer.line(text.trim_end());
         return resume::take_over(&run_id, &go, reader);
     }
     text += &format!("next: provost resume {run_id}\n");
@@ -111,10 +111,10 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&reject.run)?;
     let bundle = place.run(&run_id);
-    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
     let session = Session::open(place, &run_id)?;
     let seen = reject.digest.as_deref();
-    let state = session.reject(session::person()?, seen, &reject.reason, &mut onlooker)?;
+    let state = session.reject(session::person()?, seen, &reject.reason, &mut observer)?;
     let mut answer = report::run(&state, &bundle, &Beside::driven(&state));
     // The answer of the run is no, as was asked for.
     answer.exit = Exit::Yes;

@@ -87,23 +87,23 @@ struct Known {
 }
 
 pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
-    let onlooker = ProgressObserver::new(reader == Reader::Program);
-    let outcome = sweep(gc, &onlooker);
-    onlooker.clear();
+    let observer = ProgressObserver::new(reader == Reader::Program);
+    let outcome = sweep(gc, &observer);
+    observer.clear();
     outcome
 }
 
-fn sweep(gc: &Gc, onlooker: &ProgressObserver) -> Outcome {
+fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
     let place = Places::find()?;
     let wish = RetentionRequest {
         keep: gc.keep,
         since: gc.older_than.map(before_now),
     };
-    onlooker.says("looking at the runs …");
+    observer.show_step("looking at the runs …");
     let mode = if gc.dry_run { Mode::Say } else { Mode::Do };
     let dangling = dangling(&place, mode)?;
     let known = known(&place)?;
-    let mut sweep = Sweep::new(&place, mode, onlooker)?;
+    let mut sweep = Sweep::new(&place, mode, observer)?;
     sweep.leftovers()?;
     let mut rows = Vec::new();
     let mut stay: BTreeMap<Reason, usize> = BTreeMap::new();

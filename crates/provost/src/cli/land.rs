@@ -38,9 +38,9 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let run_id = place.find_run(&land.run)?;
     let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
     let state = history::state(&place, &run_id).ok();
-    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
-    let landed = session::land(place, &run_id, &land.again.send, &mut onlooker);
-    onlooker.clear();
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
+    let landed = session::land(place, &run_id, &land.again.send, &mut observer);
+    observer.clear();
     let target = state.as_ref().and_then(|state| state.opened.target.clone());
     let Landed { landing, when } = landed.map_err(|failure| match failure.code {
         Code::RunUnfinished => failure.hint(go_on),

@@ -161,7 +161,7 @@ fn about(fact: &Fact) -> String {
 
 fn ended(ending: Ending) -> String {
     match ending {
-        Ending::Exited(0) => "ended by itself".to_owned(),
+        Ending::Exited(0) => "finished".to_owned(),
         ending => render_ending(ending),
     }
 }

@@ -238,7 +238,7 @@ fn sealed(
     machine.know(&sent);
     machine.send(&sent);
     let mut eyes = PlannerProgress(ProgressObserver::new(reader == Reader::Program));
-    eyes.0.attend("planner at work");
+    eyes.0.follow_other("planner at work");
     let planned = plan::plan(
         &mut plan::Ports {
             desk: &mut machine,

@@ -86,9 +86,9 @@ pub(super) struct PrepareProgress(pub(super) ProgressObserver);
 
 impl PrepareProgress {
     pub(super) fn new(reader: Reader) -> Self {
-        let mut onlooker = ProgressObserver::new(reader == Reader::Program);
-        onlooker.follow(Step::Prepare);
-        Self(onlooker)
+        let mut observer = ProgressObserver::new(reader == Reader::Program);
+        observer.follow(Step::Prepare);
+        Self(observer)
     }
 }
 

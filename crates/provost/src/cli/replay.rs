@@ -61,9 +61,9 @@ pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
     };
     let run_id = place.find_run(&again.which.run)?;
     let (report, json, words) = if again.reexec {
-        let mut onlooker = ProgressObserver::new(reader == Reader::Program);
-        let done = session::reexecute(place, &run_id, &mut onlooker);
-        onlooker.clear();
+        let mut observer = ProgressObserver::new(reader == Reader::Program);
+        let done = session::reexecute(place, &run_id, &mut observer);
+        observer.clear();
         let Reexecuted { report, replay } = done?;
         let words = format!("  report   {}\n", replay.report);
         let mut json = json!(report);

@@ -150,8 +150,8 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
 pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
     let place = Places::find()?;
     let bundle = place.run(run_id);
-    let mut onlooker = ProgressObserver::new(reader == Reader::Program);
-    onlooker.listen(CancelRequest::of(&place, run_id));
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
+    observer.listen(CancelRequest::of(&place, run_id));
     let mut session = Session::open(place, run_id)?;
     if let Go::On(command, named) = go {
         let brokered = session.brokered()?;
@@ -159,11 +159,11 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
         user_consent::to_send(run_id, command, &brokered, named)?;
         session.send(&brokered);
     }
-    onlooker.line(&format!("resuming {run_id}"));
-    let state = session.resume(&mut onlooker);
-    onlooker.clear();
+    observer.line(&format!("resuming {run_id}"));
+    let state = session.resume(&mut observer);
+    observer.clear();
     let state = state?;
-    onlooker.fulfil(&state);
+    observer.close_request(&state);
     let beside = Beside {
         part: parts::withheld(&Places::find()?, &state),
         ..Beside::driven(&state)

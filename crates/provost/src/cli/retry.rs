@@ -79,9 +79,9 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         task_id: opened.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let onlooker = ProgressObserver::new(reader == Reader::Program);
-    start::tell_interrupted(&place, &onlooker)?;
-    start::start(place, &names, opened, None, onlooker)
+    let observer = ProgressObserver::new(reader == Reader::Program);
+    start::tell_interrupted(&place, &observer)?;
+    start::start(place, &names, opened, None, observer)
 }
 
 /// Refuses a bundle that is not what was sealed: what is tried again is what it says.

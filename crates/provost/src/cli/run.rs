@@ -186,19 +186,19 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         task_id: opened.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(unlucky)?,
     };
-    let onlooker = ProgressObserver::new(reader == Reader::Program);
-    start::tell_interrupted(&place, &onlooker)?;
+    let observer = ProgressObserver::new(reader == Reader::Program);
+    start::tell_interrupted(&place, &observer)?;
     let advice = check::advice(&opened.contract).into_iter();
     for advice in advice.filter(|_| source.is_some()) {
-        onlooker.line(&format!("note: {}: {}", advice.path, advice.problem));
+        observer.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
     if reader == Reader::Person {
         // Asking git for them takes as long as a sandbox does, and a program would not read them.
         for note in notes::notes(run, &place, &opened.base_commit) {
-            onlooker.line(&format!("note: {note}"));
+            observer.line(&format!("note: {note}"));
         }
     }
-    start::start(place, &names, opened, source.as_ref(), onlooker)
+    start::start(place, &names, opened, source.as_ref(), observer)
 }
 
 /// A run whose opening is decided.

@@ -8,6 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use provost_core::user_secret::{Purpose, Secret};
 use provost_core::wording::counted;
 use provost_host::git::Repository;
 use provost_host::user_state::UserState;
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
 use crate::answer::Failure;
 use crate::show::neutralise;
@@ -241,6 +242,9 @@ pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
     let unlucky = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
     let id = provost_host::ids::trace_id().map_err(|error| unlucky(&error))?;
     let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
+    if link_new(root, &text).is_ok() || is_marked(root, secret) {
+        return Ok(());
+    }
     let beside = root.join(format!(".{MARK}.{id}"));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -252,4 +256,16 @@ pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
         })
         .and_then(|()| fs::rename(&beside, root.join(MARK)));
     written.map_err(|error| super::unusable(&root.join(MARK), &error))
+}
+
+/// Writes the mark of `root` so that a process that dies leaves nothing: the file has no name until
+/// it is complete. Not every file system has such files.
+fn link_new(root: &Path, text: &str) -> io::Result<()> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(root, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let to = root.join(MARK);
+    Ok(linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
 }

@@ -43,7 +43,7 @@ fn a_terminal_has_one_line_that_changes_and_stays_within_it() {
         shown.iter().any(|line| all(&line))
     };
     assert!(
-        has(&["agent at work 1s (in all ", "s) red line of an", "…"]),
+        has(&["agent is working 1s (in all ", "s) red line of an", "…"]),
         "{seen:?}"
     );
     assert!(
@@ -70,7 +70,7 @@ fn a_log_has_one_plain_line_for_each_phase() {
     let outcome = scene.ask(&words);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains(['\r', '\x1b']), "{outcome:?}");
-    for phase in ["agent at work …", "acceptance commands on the candidate …"] {
+    for phase in ["agent is working …", "acceptance commands on the candidate …"] {
         let lines = outcome.stderr.lines().filter(|line| *line == phase);
         assert_eq!(lines.count(), 1, "{phase}: {outcome:?}");
     }

@@ -67,7 +67,7 @@ pub fn judge_tests(
         .with(json!({ "findings": failed.iter().map(row).collect::<Vec<_>>() }))
 }
 
-/// The refusal of commands that somebody, or the loss of the lease, ended.
+/// The refusal of commands that a user cancelled or the loss of the lease ended.
 pub(in crate::run) fn judge_stopped(run: &TestRun) -> Option<Verdict> {
     let code = |ending| match ending {
         Ending::Cancelled => Some(Code::Cancelled),
@@ -146,7 +146,7 @@ fn unproven(run: &TestRun, contract: &Contract) -> Option<Verdict> {
     Some(verdict.with(json!({ "findings": [row] })))
 }
 
-/// Says of a command that nobody can tell how many tests it ran.
+/// The note on a command whose output does not show how many tests ran.
 fn uncounted(command: &CommandRun) -> Option<String> {
     let cut = command.stdout.cut || command.stderr.cut;
     let line = command::line(&command.argv);
@@ -174,7 +174,7 @@ fn loss(now: Option<&Tally>, before: Option<&Tally>) -> Option<String> {
     }
     let before = before.map_or(0, Tally::ran);
     match now.map(Tally::ran) {
-        // A command that nobody ever counted is judged by its status alone.
+        // A command without test counts is judged by its exit status alone.
         None if before == 0 => None,
         None => Some(format!(
             "says of no {unit} that it ran; {} ran before",

@@ -83,7 +83,7 @@ impl State {
             Some(ResultFile::Absent) => {
                 return match contract.result {
                     ResultRule::Optional => {
-                        Verdict::allow("the agent left no result, and none is asked for")
+                        Verdict::allow("no structured result, and none is required")
                     }
                     ResultRule::Required => {
                         invalid("the contract asks for a result and there is none".into())

@@ -1,4 +1,4 @@
-//! Judges how somebody who looked at a tree came to what it says.
+//! Judges how an agent that only reads a tree (reviewer, planner) ended.
 
 use serde_json::json;
 
@@ -91,7 +91,7 @@ impl ReadOnlyAgent<'_> {
         }
     }
 
-    /// The refusal of somebody who changed what it looked at.
+    /// The refusal of an agent that changed the tree it was to read.
     fn meddled(&self, looked: &ReviewRun) -> Verdict {
         let files = counted(looked.altered.len(), "file");
         let problem = format!("changed by the {}", self.who);

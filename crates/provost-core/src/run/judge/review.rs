@@ -13,7 +13,7 @@ use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
-/// How much of a reviewer's summary is told with a refusal, in characters.
+/// How much of a reviewer's summary a refusal quotes, in characters.
 const SUMMARY: usize = 200;
 
 impl State {
@@ -34,7 +34,7 @@ impl State {
     /// The report of a review whose word can be taken, or why there is none.
     fn heard(&self) -> Result<Report, Verdict> {
         let (Some(captured), Some(reviewed)) = (&self.captured, &self.reviewed) else {
-            return Err(invalid("nobody reviewed the candidate"));
+            return Err(invalid("the candidate was not reviewed"));
         };
         self.hear(reviewed, &captured.tree)
     }
@@ -89,7 +89,7 @@ fn judge(heard: Result<Report, Verdict>) -> Verdict {
     match report.verdict {
         ReviewVerdict::Pass => {
             let remarks = counted(report.findings.len(), "remark");
-            Verdict::allow(format!("the reviewer lets it pass, {remarks}"))
+            Verdict::allow(format!("the reviewer passed it, {remarks}"))
         }
         ReviewVerdict::Fail | ReviewVerdict::Blocked => refused(&report),
     }

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A tool is a server that `provost.toml` of the base commit names. Nothing else is started.
-//! - An agent that cannot be told its tools gets no contract that names some.
+//! - An agent whose adapter cannot limit its tools gets no contract that names some.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl Opened {
 /// Why an agent cannot be given the server `name`.
 fn lack(agent: Option<&Adapted>, name: &str) -> Option<String> {
     if name == SAMPLING {
-        return Some("is given to nobody: no server may ask the model of its client".to_owned());
+        return Some("is never granted: no server may ask the model of its client".to_owned());
     }
     let Some(agent) = agent.filter(|agent| agent.own_command().is_none()) else {
         return Some("cannot be given to a command, which is started as it is".to_owned());

@@ -28,7 +28,7 @@ use crate::session::{self, SystemClock};
 pub(super) fn test(
     order: &CombinedResults,
     directory: &Path,
-    onlooker: &mut ProgressObserver,
+    observer: &mut ProgressObserver,
 ) -> Result<Verdict, PortError> {
     let bug = |reason: &str| PortError::new(Code::Bug, reason);
     let place = Places::find().map_err(port)?;
@@ -48,7 +48,7 @@ pub(super) fn test(
     }
     let ran: Result<Vec<TestRun>, PortError> = rounds
         .iter()
-        .map(|round| Target::accept(&mut machine, round, &mut Looking(onlooker)))
+        .map(|round| Target::accept(&mut machine, round, &mut Looking(observer)))
         .collect();
     let tidied = Target::tidy(&mut machine);
     let ran = ran?;

@@ -57,7 +57,7 @@ pub(super) struct PartThreads {
     /// The directory of the chain.
     directory: PathBuf,
     hands: Arc<NodeAgents>,
-    onlooker: ProgressObserver,
+    observer: ProgressObserver,
     sender: Sender<Came>,
     receiver: Receiver<Came>,
 }
@@ -74,7 +74,7 @@ impl PartThreads {
             place,
             directory,
             hands: Arc::new(hands),
-            onlooker: ProgressObserver::new(reader == Reader::Program),
+            observer: ProgressObserver::new(reader == Reader::Program),
             sender,
             receiver,
         }
@@ -175,7 +175,7 @@ impl PartRunner for PartThreads {
     }
 
     fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError> {
-        combined::test(order, &self.directory, &mut self.onlooker)
+        combined::test(order, &self.directory, &mut self.observer)
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
@@ -185,8 +185,8 @@ impl PartRunner for PartThreads {
     }
 
     fn tell(&mut self, line: &str) -> ObserverChoice {
-        self.onlooker.line(line);
-        self.onlooker.wish()
+        self.observer.line(line);
+        self.observer.choice()
     }
 }
 
@@ -234,11 +234,11 @@ fn begin(order: NodeStart, hands: &NodeAgents) -> Result<End, Failure> {
     };
     user_consent::to_run(&place, &opened, &typed)?;
     start::check(&opened, None)?;
-    let mut onlooker = ProgressObserver::new(true);
-    onlooker.listen(CancelRequest::of(&place, &names.run_id));
+    let mut observer = ProgressObserver::new(true);
+    observer.listen(CancelRequest::of(&place, &names.run_id));
     let session = Session::create(place, &names)?;
-    let state = session.run(&names, opened, None, &mut onlooker)?;
-    onlooker.fulfil(&state);
+    let state = session.run(&names, opened, None, &mut observer)?;
+    observer.close_request(&state);
     end(&state)
 }
 
@@ -255,16 +255,16 @@ fn take_up(run_id: &str, hands: &NodeAgents) -> Result<Option<End>, Failure> {
     if history::stage(&place, run_id) == Stage::Waiting {
         return end(&history::state(&place, run_id)?).map(Some);
     }
-    let mut onlooker = ProgressObserver::new(true);
-    onlooker.listen(CancelRequest::of(&place, run_id));
+    let mut observer = ProgressObserver::new(true);
+    observer.listen(CancelRequest::of(&place, run_id));
     let mut session = Session::open(place, run_id)?;
     let brokered = session.brokered()?;
     let (typed, others): (Vec<&Credential>, Vec<&Credential>) =
         brokered.iter().partition(|it| hands.sends(it));
     user_consent::to_send(run_id, "resume", &others, &hands.send)?;
     session.send(&[typed, others].concat());
-    let state = session.resume(&mut onlooker)?;
-    onlooker.fulfil(&state);
+    let state = session.resume(&mut observer)?;
+    observer.close_request(&state);
     end(&state).map(Some)
 }
 

@@ -160,7 +160,7 @@ fn held() -> Row {
     match attack() {
         Ok(report) if report.held() => {
             let probes = report.probes.len();
-            Row::ok(NAME, format!("{probes} probes, nothing got out"))
+            Row::ok(NAME, format!("{probes} probes, none escaped"))
         }
         Ok(report) => {
             let leak = |probe: &selftest::Probe| format!("{} ({})", probe.name, probe.note);

@@ -85,7 +85,7 @@ pub(super) struct Swept {
 pub(super) struct Sweep<'a> {
     place: &'a Places,
     mode: Mode,
-    onlooker: &'a ProgressObserver,
+    observer: &'a ProgressObserver,
     refs: Refs,
     /// Branches that somebody has checked out.
     used: BTreeSet<String>,
@@ -102,14 +102,14 @@ impl<'a> Sweep<'a> {
     pub(super) fn new(
         place: &'a Places,
         mode: Mode,
-        onlooker: &'a ProgressObserver,
+        observer: &'a ProgressObserver,
     ) -> Result<Self, Failure> {
         let checkouts = place.repo.checkouts().map_err(|error| git(&error))?;
         let branch = |checkout: Checkout| checkout.branch;
         Ok(Self {
             place,
             mode,
-            onlooker,
+            observer,
             refs: super::refs(place)?,
             used: checkouts.into_iter().filter_map(branch).collect(),
             total: Swept::default(),
@@ -342,7 +342,7 @@ impl<'a> Sweep<'a> {
 
     /// Says what comes next, unless somebody wants the sweep to end: it can, between any two things.
     fn goes_on(&self, what: &str) -> Result<(), Failure> {
-        if self.onlooker.wish() == ObserverChoice::Cancel {
+        if self.observer.choice() == ObserverChoice::Cancel {
             let reason = "the sweep was cancelled; another one goes on with it";
             return Err(Failure::new(Code::Cancelled, reason));
         }
@@ -350,7 +350,7 @@ impl<'a> Sweep<'a> {
             Mode::Do => "sweeping",
             Mode::Say => "looking at",
         };
-        self.onlooker.says(&format!("{doing} {what} …"));
+        self.observer.show_step(&format!("{doing} {what} …"));
         Ok(())
     }
 

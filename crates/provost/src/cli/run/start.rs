@@ -40,7 +40,7 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
 /// Tells of runs whose driver died, and of those that were approved and have not begun.
 pub(in crate::cli) fn tell_interrupted(
     place: &Places,
-    onlooker: &ProgressObserver,
+    observer: &ProgressObserver,
 ) -> Result<(), Failure> {
     for run_id in history::interrupted(place)? {
         let state = history::state(place, &run_id);
@@ -50,7 +50,7 @@ pub(in crate::cli) fn tell_interrupted(
             "was interrupted"
         };
         let note = format!("note: {run_id} {what}; provost resume {run_id}");
-        onlooker.line(&note);
+        observer.line(&note);
     }
     Ok(())
 }
@@ -61,15 +61,15 @@ pub(in crate::cli) fn start(
     names: &Names,
     opened: Opened,
     source: Option<&Source>,
-    mut onlooker: ProgressObserver,
+    mut observer: ProgressObserver,
 ) -> Outcome {
     let bundle = place.run(&names.run_id);
-    onlooker.listen(CancelRequest::of(&place, &names.run_id));
+    observer.listen(CancelRequest::of(&place, &names.run_id));
     let session = Session::create(place, names)?;
-    onlooker.line(&format!("run {}", names.run_id));
-    let state = session.run(names, opened, source, &mut onlooker);
-    onlooker.clear();
+    observer.line(&format!("run {}", names.run_id));
+    let state = session.run(names, opened, source, &mut observer);
+    observer.clear();
     let state = state?;
-    onlooker.fulfil(&state);
+    observer.close_request(&state);
     Ok(report::run(&state, &bundle, &Beside::driven(&state)))
 }

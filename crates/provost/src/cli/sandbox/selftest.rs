@@ -99,7 +99,7 @@ fn conclusion(sandboxes: &[(&str, Report)]) -> String {
             0 => String::new(),
             count => format!(" {count} of them through declared holes of the tier, else"),
         };
-        return format!("{},{through} nothing got out\n", counted(probes, "probe"));
+        return format!("{},{through} none escaped\n", counted(probes, "probe"));
     }
     if leaks == 0 {
         return "a probe did not come to its end: provost explain SANDBOX_LEAKS\n".to_owned();
