@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str)] = &[
     ("chain", page!("chain")),
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
+    ("packet", page!("packet")),
     ("replay", page!("replay")),
     ("structure", page!("structure")),
     ("change-control", page!("change-control")),
@@ -47,7 +48,7 @@ pub(super) struct Explain {
     /// that is over, how source code is measured, how agents share a checkout; without one, all codes and pages.
     #[arg(
         value_name = "CODE|sandbox|containers|contract|network|prepare|agents|review|approvals|plan|\
-                      chain|board|packages|replay|structure|change-control"
+                      chain|board|packages|packet|replay|structure|change-control"
     )]
     code: Option<String>,
 }
