@@ -5,6 +5,7 @@
 
 mod arrows;
 mod house;
+mod prose;
 mod source;
 
 use std::fmt;
@@ -72,6 +73,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, TidyError> {
     let mut findings = arrows::check(&packages);
     findings.extend(house::check(&files, &codes));
     findings.extend(source::check(&files));
+    findings.extend(prose::check(&files));
     let stale = schemas::stale(root).into_iter();
     findings
         .extend(stale.map(|path| {

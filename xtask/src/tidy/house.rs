@@ -6,7 +6,7 @@ use super::{Finding, SourceFile};
 const LONGEST_SOURCE: usize = 500;
 
 /// The most lines of the page about the architecture.
-const LONGEST_ARCHITECTURE: usize = 200;
+const LONGEST_ARCHITECTURE: usize = 300;
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: &[&str] = &["common", "utils", "util", "types", "errors", "helpers"];
@@ -112,7 +112,7 @@ mod tests {
         ];
         let want = [
             "crates/a/src/long.rs: has 501 lines; at most 500 are allowed",
-            "ARCHITECTURE.md: has 501 lines; at most 200 are allowed",
+            "ARCHITECTURE.md: has 501 lines; at most 300 are allowed",
         ];
         assert_eq!(lines(&check(&files(&list), &[])), want);
     }
