@@ -13,7 +13,7 @@ use crate::progress::ProgressObserver;
 use crate::report;
 use crate::session::Session;
 
-/// Misses what the agent and the reviewer need of this machine before anything is begun.
+/// Refuses if the machine lacks what the agent and the reviewer need, before anything starts.
 pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
     machine::outlet(&opened.credentials)?;
     let review = opened.review.as_ref();
@@ -27,7 +27,7 @@ pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<
     refuse_secrets(opened, source.map_or(&[][..], |source| &source.bytes))
 }
 
-/// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
+/// Refuses arguments that contain a secret before anything starts: they would be sealed verbatim.
 pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<(), Failure> {
     let known = machine::known(&opened.brokered());
     let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
@@ -37,10 +37,10 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
     Ok(())
 }
 
-/// Tells of runs whose driver died, and of those that were approved and have not begun.
+/// Notes runs whose driver died, and those that were approved and have not begun.
 pub(in crate::cli) fn tell_interrupted(
     place: &Places,
-    onlooker: &ProgressObserver,
+    observer: &ProgressObserver,
 ) -> Result<(), Failure> {
     for run_id in history::interrupted(place)? {
         let state = history::state(place, &run_id);
@@ -50,7 +50,7 @@ pub(in crate::cli) fn tell_interrupted(
             "was interrupted"
         };
         let note = format!("note: {run_id} {what}; provost resume {run_id}");
-        onlooker.line(&note);
+        observer.line(&note);
     }
     Ok(())
 }
@@ -61,15 +61,15 @@ pub(in crate::cli) fn start(
     names: &Names,
     opened: Opened,
     source: Option<&Source>,
-    mut onlooker: ProgressObserver,
+    mut observer: ProgressObserver,
 ) -> Outcome {
     let bundle = place.run(&names.run_id);
-    onlooker.listen(CancelRequest::of(&place, &names.run_id));
+    observer.listen(CancelRequest::of(&place, &names.run_id));
     let session = Session::create(place, names)?;
-    onlooker.line(&format!("run {}", names.run_id));
-    let state = session.run(names, opened, source, &mut onlooker);
-    onlooker.clear();
+    observer.line(&format!("run {}", names.run_id));
+    let state = session.run(names, opened, source, &mut observer);
+    observer.clear();
     let state = state?;
-    onlooker.fulfil(&state);
+    observer.fulfil(&state);
     Ok(report::run(&state, &bundle, &Beside::driven(&state)))
 }
